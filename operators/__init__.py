@@ -1,0 +1,25 @@
+"""Operators over streams of chunks, for use in `pipe()`: `from streampipe import operators as ops`."""
+
+if __name__ != "streampipe.operators":
+    raise ImportError("import streampipe.operators, not operators")
+
+from streampipe.operators._arrange import concat, create, feedback
+from streampipe.operators._bridge import from_aiter, to_aiter
+from streampipe.operators._core import Flowable
+from streampipe.operators._map_async import map_async
+from streampipe.operators._process import process, process_all
+from streampipe.operators._recover import catch_api_error, retry
+
+__all__ = [
+    "Flowable",
+    "catch_api_error",
+    "concat",
+    "create",
+    "feedback",
+    "from_aiter",
+    "map_async",
+    "process",
+    "process_all",
+    "retry",
+    "to_aiter",
+]

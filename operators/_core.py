@@ -1,0 +1,206 @@
+"""What operators are made of: `Flowable`, and the `@operator` decorator.
+
+A `Flowable` is an observable with back-pressure: a coroutine that pushes. It is given `emit` and
+calls it for every element; what `emit` returns, when it returns something, is awaited before the
+next. So a slow end slows the source down through any number of stages, cancelling one task closes
+the whole chain, and a stage that only arranges others (concat, catch, feedback) costs nothing per
+element, since `emit` passes through it as it is.
+
+Subscribed to as an ordinary observable, it runs as a task of the running asyncio loop; disposing
+cancels the task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import ContextVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from reactivex import Observable, abc
+from reactivex.disposable import Disposable
+
+from streampipe.chunks import Chunk
+
+T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+
+Emit = Callable[[T], Awaitable[Any] | None]
+"""Takes an element; returns None, or what has to be awaited before the next one."""
+Chunks = Observable[Chunk]
+Operator = Callable[[Observable[Chunk]], Observable[Chunk]]
+
+HIGH_WATER = 256
+FAIR_SHARE = 256  # elements a driver pushes before it lets other tasks of the loop run
+
+REGISTRY: dict[str, Callable[..., Any]] = {}
+"""Every operator of this package by name."""
+
+
+def operator(
+    function: Callable[Concatenate[Observable[T], P], Observable[R]],
+) -> Callable[P, Callable[[Observable[T]], Observable[R]]]:
+    """Make `f(source, *options)` an operator: `f(*options)(source)`, for use in `pipe()`."""
+
+    @functools.wraps(function)
+    def configured(*args: P.args, **kwargs: P.kwargs) -> Callable[[Observable[T]], Observable[R]]:
+        def applied(source: Observable[T]) -> Observable[R]:
+            return function(source, *args, **kwargs)
+
+        applied.__name__ = applied.__qualname__ = function.__name__
+        return applied
+
+    REGISTRY[function.__name__] = configured
+    return configured
+
+
+class Escape(BaseException):
+    """Carries what a stage's own function raised to the end of the pipeline.
+
+    An exception raised while an element is pushed unwinds through the stages *before* the one at
+    fault, where a `catch` would take it for a failure of its source. Wrapped it passes them, and
+    the end of the pipeline unwraps it.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        """Carry `error`."""
+        super().__init__(error)
+        self.error = error
+
+
+def unwrapped(error: BaseException) -> BaseException:
+    """The exception that a subscriber is told of."""
+    return error.error if isinstance(error, Escape) else error
+
+
+class Flow:
+    """How much is in flight between a source and its sink, and the wait for room."""
+
+    __slots__ = ("_waiters", "high_water", "pending")
+
+    def __init__(self, high_water: int = HIGH_WATER) -> None:
+        """Allow `high_water` elements in flight before the source has to wait."""
+        self.high_water = high_water
+        self.pending = 0
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def take(self, count: int = 1) -> None:
+        """Note that elements left; wakes the source once there is room."""
+        self.pending -= count
+        if self._waiters and self.pending < self.high_water:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)
+
+    def release(self) -> None:
+        """Nobody takes elements any more: let the source run to its end."""
+        self.high_water = 1 << 62
+        self.take(0)
+
+    async def room(self) -> None:
+        """Return once fewer than `high_water` elements are in flight."""
+        while self.pending >= self.high_water:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            await waiter
+
+
+# The flow of the sink that is being subscribed: how a sink reaches its source through operators
+# that know nothing of back-pressure. Tasks made during the subscription inherit it.
+current_flow: ContextVar[Flow | None] = ContextVar("current_flow", default=None)
+
+
+class Flowable(Observable[T]):
+    """An observable with back-pressure; see the module's docstring.
+
+    >>> import asyncio
+    >>> async def count(emit):
+    ...     for number in range(3):
+    ...         if (wait := emit(number)) is not None:
+    ...             await wait
+    >>> got = []
+    >>> async def main():
+    ...     Flowable(count).subscribe(got.append)
+    ...     await asyncio.sleep(0.01)
+    >>> asyncio.run(main()); got
+    [0, 1, 2]
+    """
+
+    def __init__(self, run: Callable[[Emit[T]], Coroutine[Any, Any, None]]) -> None:
+        """Wrap a coroutine function that pushes its elements; cold: each subscription runs it.
+
+        Args:
+            run: returns when the observable completes, raises when it fails.
+        """
+        super().__init__(self._drive)
+        self.into = run
+
+    def _drive(
+        self,
+        observer: abc.ObserverBase[T],
+        scheduler: abc.SchedulerBase | None = None,  # noqa: ARG002 - Rx's signature
+    ) -> abc.DisposableBase:
+        driver = _Driver(self.into, observer, current_flow.get())
+        return Disposable(driver.dispose)
+
+
+class _Driver:
+    """The one task that owns a subscription: it runs the source and pushes to the observer."""
+
+    def __init__(
+        self,
+        run: Callable[[Emit[Any]], Coroutine[Any, Any, None]],
+        observer: abc.ObserverBase[Any],
+        flow: Flow | None,
+    ) -> None:
+        self._observer = observer
+        self._flow = flow
+        self._disposed = False
+        self._turn = 0
+        self._task = asyncio.get_running_loop().create_task(self._own(run))
+
+    def dispose(self) -> None:
+        self._disposed = True
+        if asyncio.current_task() is not self._task:  # else the next line of _emit ends it
+            self._task.cancel()
+
+    def _emit(self, item: Any) -> Awaitable[Any] | None:
+        try:
+            self._observer.on_next(item)
+        except BaseException as error:
+            raise Escape(error) from error
+        if self._disposed:
+            raise asyncio.CancelledError
+        flow = self._flow
+        if flow is not None and flow.pending >= flow.high_water:
+            return flow.room()
+        self._turn += 1
+        if self._turn % FAIR_SHARE:
+            return None
+        return asyncio.sleep(0)
+
+    async def _own(self, run: Callable[[Emit[Any]], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await run(self._emit)
+        except asyncio.CancelledError:
+            if not self._disposed:  # ended from outside: the subscriber must not wait for ever
+                self._observer.on_error(asyncio.CancelledError("the stream's task was cancelled"))  # type: ignore[arg-type]  # Rx says Exception
+                raise
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - every failure is told to someone
+            self._fail(unwrapped(error))
+        else:
+            if not self._disposed:
+                self._observer.on_completed()
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._disposed:
+            self._observer.on_error(error)  # type: ignore[arg-type]  # a TripWire is no Exception
+            return
+        # The subscriber itself raised and thereby detached: nobody is left to be told but the loop.
+        context = {"message": "a subscriber's on_next raised", "exception": error}
+        asyncio.get_running_loop().call_exception_handler(context)

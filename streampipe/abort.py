@@ -1,0 +1,120 @@
+"""Signals: how a run is stopped on purpose.
+
+Why `TripWire` is no `Exception`: a guard that says stop must be obeyed. Hooks are full of code
+such as
+
+```python no-run
+try:
+    verdict = await classify(text)
+    if verdict.bad:
+        args.abort("unsafe")
+except Exception:          # meant for network trouble
+    verdict = None         # ... and would have swallowed the block
+```
+
+so the signal derives from `BaseException`, as `asyncio.CancelledError` does, and the run also
+remembers that the abort was called: even a bare `except:` around it cannot undo a block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["AbortSignal", "TripWire"]
+
+
+class TripWire(BaseException):  # noqa: N818 - a signal, not an error: see the module's docstring
+    """A processor stopped the run, or asked for the step to be tried again.
+
+    Attributes:
+        reason: what the client is told, and the model when `retry` is granted.
+        retry: whether the step should be tried again.
+        metadata: structured data for whoever reads the `tripwire` chunk.
+        processor_id: id of the processor that pulled the wire.
+    """
+
+    def __init__(
+        self,
+        reason: str = "",
+        *,
+        retry: bool = False,
+        metadata: Any = None,
+        processor_id: str = "",
+    ) -> None:
+        """Carry what the `tripwire` chunk will say."""
+        super().__init__(reason)
+        self.reason = reason
+        self.retry = retry
+        self.metadata = metadata
+        self.processor_id = processor_id
+
+
+class AbortSignal:
+    """Tells a run, its hooks and its tools to stop. One signal may stop many runs.
+
+    Thread-safe. `abort()` may be called more than once; the first reason counts.
+
+    >>> signal = AbortSignal()
+    >>> signal.abort("user left")
+    >>> signal.aborted, signal.reason
+    (True, 'user left')
+    """
+
+    __slots__ = ("_callbacks", "_lock", "aborted", "reason")
+
+    def __init__(self) -> None:
+        """Start unaborted."""
+        self.aborted = False
+        self.reason = ""
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._lock = threading.Lock()
+
+    def abort(self, reason: str = "aborted") -> None:
+        """Stop everything that listens to this signal."""
+        with self._lock:
+            if self.aborted:
+                return
+            self.aborted = True
+            self.reason = reason
+            callbacks = list(self._callbacks.values())
+            self._callbacks.clear()
+        for callback in callbacks:
+            callback()
+
+    def on_abort(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call `callback` once when aborted (at once if it is already); returns the unsubscriber.
+
+        The callback runs in the thread that calls `abort()`.
+        """
+        key = id(callback)
+        with self._lock:
+            if not self.aborted:
+                self._callbacks[key] = callback
+                return lambda: self._forget(key)
+        callback()
+        return lambda: None
+
+    def _forget(self, key: int) -> None:
+        with self._lock:
+            self._callbacks.pop(key, None)
+
+    async def wait(self) -> None:
+        """Return once aborted."""
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def settle() -> None:
+            if not done.done():
+                done.set_result(None)
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(settle)
+
+        forget = self.on_abort(wake)
+        try:
+            await done
+        finally:
+            forget()

@@ -1,0 +1,210 @@
+"""Every failure this library raises, as one tree.
+
+Failures only: what stops a run *on purpose* (a guard's block) is a signal, lives in
+`streampipe.abort` and is not an `Exception`.
+
+```text
+StreampipeError
+├── ConfigurationError
+├── WireError
+├── MessageListError
+├── RunStateError
+├── ProcessorError
+├── OperatorError
+├── StructuredOutputError
+├── ToolFailure
+│   ├── UnknownToolError
+│   ├── ToolArgumentsError
+│   └── ToolExecutionError
+└── ModelError
+    ├── ModelConnectionError
+    │   └── ModelTimeoutError
+    ├── ModelStatusError
+    ├── ProviderStreamError
+    │   └── IncompleteStreamError
+    └── ScriptError
+```
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "ConfigurationError",
+    "IncompleteStreamError",
+    "MessageListError",
+    "ModelConnectionError",
+    "ModelError",
+    "ModelStatusError",
+    "ModelTimeoutError",
+    "OperatorError",
+    "ProcessorError",
+    "ProviderStreamError",
+    "RunStateError",
+    "ScriptError",
+    "StreampipeError",
+    "StructuredOutputError",
+    "ToolArgumentsError",
+    "ToolExecutionError",
+    "ToolFailure",
+    "UnknownToolError",
+    "WireError",
+]
+
+
+class StreampipeError(Exception):
+    """Root of every failure raised by this library."""
+
+
+class ConfigurationError(StreampipeError):
+    """Something was put together wrongly; found before any model is called where it can be."""
+
+
+class WireError(StreampipeError):
+    """A wire or stored form could not be read; the message names the key at fault."""
+
+
+class MessageListError(StreampipeError):
+    """A message list was used against its contract, such as a foreign list being returned."""
+
+
+class RunStateError(StreampipeError):
+    """A run was asked for something its state no longer allows, such as a late consumer."""
+
+
+class ProcessorError(StreampipeError):
+    """A processor's hook raised, or returned what its contract does not allow.
+
+    Attributes:
+        processor_id: id of the processor at fault.
+        hook: name of the hook at fault.
+    """
+
+    def __init__(self, message: str, *, processor_id: str, hook: str) -> None:
+        """Say what went wrong and in which hook of which processor."""
+        super().__init__(f"processor {processor_id!r}, {hook}: {message}")
+        self.processor_id = processor_id
+        self.hook = hook
+
+
+class OperatorError(StreampipeError):
+    """A function given to an operator raised, or returned what the operator cannot take.
+
+    Attributes:
+        operator: name of the operator at fault.
+    """
+
+    def __init__(self, message: str, *, operator: str) -> None:
+        """Say what went wrong in which operator."""
+        super().__init__(f"operator {operator!r}: {message}")
+        self.operator = operator
+
+
+class StructuredOutputError(StreampipeError):
+    """The model's answer does not validate against `structured_output`."""
+
+
+class ToolFailure(StreampipeError):
+    """A tool call that gave no result; the model is told and the run goes on.
+
+    Attributes:
+        tool_name: the tool that the model asked for.
+    """
+
+    def __init__(self, message: str, *, tool_name: str) -> None:
+        """Say what went wrong, in words that a model can act on."""
+        super().__init__(message)
+        self.tool_name = tool_name
+
+
+class UnknownToolError(ToolFailure):
+    """The model called a tool that the step does not have."""
+
+
+class ToolArgumentsError(ToolFailure):
+    """The arguments are no JSON, or do not fit the tool's schema."""
+
+
+class ToolExecutionError(ToolFailure):
+    """The tool itself raised; the cause is chained."""
+
+
+class ModelError(StreampipeError):
+    """A model call failed; `process_api_error` gets these.
+
+    Attributes:
+        provider: name of the provider or protocol.
+        model: id of the model.
+        is_retryable: whether asking again unchanged may help.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        model: str = "",
+        is_retryable: bool = False,
+    ) -> None:
+        """Say what went wrong with which model."""
+        where = "/".join(part for part in (provider, model) if part)
+        super().__init__(f"{where}: {message}" if where else message)
+        self.provider = provider
+        self.model = model
+        self.is_retryable = is_retryable
+
+
+class ModelConnectionError(ModelError):
+    """The provider could not be reached, or the connection broke."""
+
+
+class ModelTimeoutError(ModelConnectionError):
+    """The provider did not answer in time."""
+
+
+class ModelStatusError(ModelError):
+    """The provider answered with an HTTP error.
+
+    Attributes:
+        status: HTTP status code.
+        body: the decoded JSON body, else its text.
+        request_id: the provider's id of the request, when it sent one.
+        retry_after: seconds that the provider asked to wait, when it did.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int,
+        body: Any = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+        provider: str = "",
+        model: str = "",
+        is_retryable: bool = False,
+    ) -> None:
+        """Say what the provider answered."""
+        super().__init__(
+            f"HTTP {status}: {message}",
+            provider=provider,
+            model=model,
+            is_retryable=is_retryable,
+        )
+        self.status = status
+        self.body = body
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+
+class ProviderStreamError(ModelError):
+    """The provider's stream carries what its protocol does not allow, or an error of its own."""
+
+
+class IncompleteStreamError(ProviderStreamError):
+    """The provider's stream stopped without its protocol's end."""
+
+
+class ScriptError(ModelError):
+    """A scripted model was asked for more turns than its script has."""

@@ -1,0 +1,33 @@
+"""What it takes to test an agent: scripted models, a model server, checks."""
+
+from streampipe.testing._script import (
+    Call,
+    Delay,
+    Failure,
+    Piece,
+    Reasoning,
+    Script,
+    Turn,
+    call,
+    delay,
+    fail,
+    reasoning,
+    turn,
+)
+from streampipe.testing._scripted import ScriptedModel
+
+__all__ = [
+    "Call",
+    "Delay",
+    "Failure",
+    "Piece",
+    "Reasoning",
+    "Script",
+    "ScriptedModel",
+    "Turn",
+    "call",
+    "delay",
+    "fail",
+    "reasoning",
+    "turn",
+]
