@@ -3,7 +3,7 @@
 if __name__ != "streampipe.operators":
     raise ImportError("import streampipe.operators, not operators")
 
-from streampipe.operators._arrange import concat, create, feedback
+from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
 from streampipe.operators._core import Flowable
 from streampipe.operators._map_async import map_async
@@ -18,6 +18,7 @@ __all__ = [
     "feedback",
     "from_aiter",
     "map_async",
+    "of",
     "process",
     "process_all",
     "retry",

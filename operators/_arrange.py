@@ -29,6 +29,18 @@ def create(run: Callable[[Emit[T]], Coroutine[Any, Any, None]]) -> Flowable[T]:
     return Flowable(run)
 
 
+def of(*items: T) -> Flowable[T]:
+    """These elements, then the end."""
+
+    async def run(emit: Emit[T]) -> None:
+        for item in items:
+            wait = emit(item)
+            if wait is not None:
+                await wait
+
+    return Flowable(run)
+
+
 def concat(*sources: Observable[T]) -> Flowable[T]:
     """One source after the other; each is subscribed to when the one before has completed.
 

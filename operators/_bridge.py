@@ -120,9 +120,9 @@ class Buffer(abc.ObserverBase[T]):
         except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - raised again at the reader
-            self._end(unwrapped(error))
+            self.end(unwrapped(error))
         else:
-            self._end(None)
+            self.end(None)
 
     def push(self, item: T) -> Awaitable[None] | None:
         """Queue an element; returns the wait for room when there is none left."""
@@ -144,13 +144,14 @@ class Buffer(abc.ObserverBase[T]):
 
     def on_error(self, error: Exception) -> None:
         """End with an error."""
-        self._end(error)
+        self.end(error)
 
     def on_completed(self) -> None:
         """End well."""
-        self._end(None)
+        self.end(None)
 
-    def _end(self, error: BaseException | None) -> None:
+    def end(self, error: BaseException | None) -> None:
+        """End, well or with an error; what is queued can still be read."""
         self._done = True
         self._error = error
         self._rouse()

@@ -18,7 +18,7 @@ ErrorHandler = Callable[[ModelError, int], Awaitable[bool | None] | bool | None]
 
 
 @operator
-def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Observable[Chunk]:
+def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Flowable[Chunk]:
     """On a `ModelError` of the source, ask `handler`; if it says so, subscribe to the source again.
 
     The attempts are kept apart by a `step-finish` chunk with reason `retry`: what came since the

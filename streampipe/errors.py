@@ -54,7 +54,13 @@ __all__ = [
 
 
 class StreampipeError(Exception):
-    """Root of every failure raised by this library."""
+    """Root of every failure raised by this library.
+
+    Attributes:
+        result: the `RunResult` up to the failure, when a run failed with it.
+    """
+
+    result: Any = None
 
 
 class ConfigurationError(StreampipeError):

@@ -1,0 +1,128 @@
+"""`Agent`: the options of an agent, checked once, and the three ways to run it."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from streampipe.agent._options import (
+    AGENT_NAMES,
+    CALL_NAMES,
+    AgentOptions,
+    CallOptions,
+    check_names,
+)
+from streampipe.agent._run import Execution
+from streampipe.agent._spec import LISTS, check_ids, processor_list, resolve
+from streampipe.agent._stream import Run
+from streampipe.chunks import Chunk
+from streampipe.contracts import RunResult
+from streampipe.errors import ConfigurationError
+from streampipe.messages import new_id
+from streampipe.operators._core import Emit, Flowable
+from streampipe.tools import tools_by_name
+
+
+class Agent:
+    """An agent: a model, tools and processors. It keeps no state; any number of runs share it.
+
+    >>> import asyncio
+    >>> from streampipe import Agent
+    >>> from streampipe.testing import ScriptedModel
+    >>> agent = Agent(id="greeter", model=ScriptedModel([["Hello", " there"]]))
+    >>> asyncio.run(agent.generate("hi")).text
+    'Hello there'
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str = "",  # noqa: A002 - the contract's name
+        name: str | None = None,
+        description: str | None = None,
+        **options: Unpack[AgentOptions],
+    ) -> None:
+        """Take an agent's options; see `AgentOptions`.
+
+        Args:
+            id: names the agent in errors and spans; a random one if empty.
+            name: for people; the id if None.
+            description: for people.
+            options: what `AgentOptions` lists. Each can be overridden on a call.
+
+        Raises:
+            ConfigurationError: an option is unknown or wrong; the message names it.
+        """
+        check_names(options, AGENT_NAMES, "Agent")
+        self.id = id or f"agent-{new_id()[:8]}"
+        self.name = name or self.id
+        self.description = description
+        self.options = options
+        if options.get("memory") is not None:
+            msg = "memory is not there yet: this version keeps no threads; leave memory= out"
+            raise ConfigurationError(msg)
+        lists = {
+            where: processor_list(options.get(where), None, where, hooks)
+            for where, hooks in LISTS.items()
+            if not callable(options.get(where))
+        }
+        check_ids(lists)
+        tools_by_name(options.get("tools"))
+
+    def __repr__(self) -> str:
+        """The agent's id."""
+        return f"Agent(id={self.id!r})"
+
+    def _execution(self, prompt: Any, options: CallOptions) -> Execution:
+        check_names(options, CALL_NAMES, f"agent {self.id!r}")
+        return Execution(resolve(self, prompt, {**self.options, **options}))
+
+    def observe(self, prompt: Any, **options: Unpack[CallOptions]) -> Flowable[Chunk]:
+        """The run as a cold observable: each subscription is a run of its own, disposing cancels it.
+
+        A block or a failure of the run is told in its chunks (`tripwire`, `error`, then `finish`);
+        the observable itself then completes.
+
+        Args:
+            prompt: a string, a message, or a list of these.
+            options: what `CallOptions` lists.
+
+        Raises:
+            ConfigurationError: an option is wrong.
+            WireError: the prompt holds what is no message.
+        """
+        self._execution(prompt, options)
+
+        async def run(emit: Emit[Chunk]) -> None:
+            await self._execution(prompt, options).into(emit)
+
+        return Flowable(run)
+
+    def stream(self, prompt: Any, **options: Unpack[CallOptions]) -> Run:
+        """One run, asyncio-native: `async with agent.stream("hi") as run: async for chunk in run`.
+
+        Args:
+            prompt: a string, a message, or a list of these.
+            options: what `CallOptions` lists.
+
+        Raises:
+            ConfigurationError: an option is wrong.
+            WireError: the prompt holds what is no message.
+        """
+        return Run(self._execution(prompt, options))
+
+    async def generate(self, prompt: Any, **options: Unpack[CallOptions]) -> RunResult:
+        """The same run, collected.
+
+        A block or a cancel is no error: see `result.tripwire` and `result.finish_reason`.
+
+        Args:
+            prompt: a string, a message, or a list of these.
+            options: what `CallOptions` lists.
+
+        Raises:
+            ConfigurationError: an option is wrong.
+            WireError: the prompt holds what is no message.
+            StreampipeError: what the run failed with; its `result` holds what came before.
+        """
+        async with self.stream(prompt, **options) as run:
+            return await run.result()

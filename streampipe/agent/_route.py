@@ -1,0 +1,164 @@
+"""The way of a chunk through the output processors, and through Rx operators among them.
+
+A list such as `[p, q, operator, r]` is two kernels with the operator between: `p+q`, then `r`.
+What the model streams goes `p+q`, operator, `r`; everything else (lifecycle chunks, tool results,
+data) goes `p+q`, `r`. Without operators there is one kernel and one way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from reactivex import Observable, abc
+from reactivex.disposable import CompositeDisposable
+from reactivex.subject import Subject
+
+from streampipe.abort import TripWire
+from streampipe.agent._spec import is_operator
+from streampipe.chunks import (
+    AbortChunk,
+    Chunk,
+    DataChunk,
+    ErrorChunk,
+    FinishChunk,
+    ResponseMetadata,
+    StartChunk,
+    StepFinish,
+    StepStart,
+    ToolErrorChunk,
+    TripwireChunk,
+)
+from streampipe.errors import OperatorError, StreampipeError
+from streampipe.operators._bridge import flowable
+from streampipe.operators._core import Emit, Flowable, Operator
+from streampipe.operators._process import OutputStage
+from streampipe.operators._scope import Bound, Scope
+
+# What an operator in `output_processors` never sees: it is applied to what the model streams.
+_BESIDE = frozenset(
+    {
+        StartChunk,
+        StepStart,
+        StepFinish,
+        FinishChunk,
+        ErrorChunk,
+        AbortChunk,
+        TripwireChunk,
+        DataChunk,
+        ToolErrorChunk,
+        ResponseMetadata,
+    },
+)
+
+
+class Route:
+    """The output processors of a run, and the operators between them."""
+
+    def __init__(self, elements: Iterable[Any], scope: Scope) -> None:
+        """Bind the processors and split the list at its operators."""
+        self.bounds: list[Bound] = []
+        self._operators: list[Operator] = []
+        groups: list[list[Bound]] = [[]]
+        for element in elements:
+            if is_operator(element):
+                self._operators.append(element)
+                groups.append([])
+            else:
+                bound = Bound(element, scope)
+                self.bounds.append(bound)
+                groups[-1].append(bound)
+        self._stages = [OutputStage(group) for group in groups]
+        self._last: Emit[Chunk] | None = None
+
+    def compile(self, end: Emit[Chunk]) -> Emit[Chunk]:
+        """The head of the chain whose end is `end`."""
+        head = self._last = self._stages[-1].compile(end)
+        for stage in reversed(self._stages[:-1]):
+            head = stage.compile(head)
+        return head
+
+    def renew(self) -> None:
+        """A new attempt: bring the args of the hooks up to date."""
+        for stage in self._stages:
+            stage.renew()
+
+    def through(self, answer: Observable[Chunk]) -> Flowable[Chunk]:
+        """The model's stream on its way through the operators; subscribed to once an attempt."""
+        if not self._operators:
+            return flowable(answer)
+
+        async def run(emit: Emit[Chunk]) -> None:  # noqa: ARG001 - it joins behind its own head
+            source = answer
+            for stage, operator in zip(self._stages, self._operators, strict=False):
+                source = beside(operator, _staged(flowable(source), stage))
+            if self._last is not None:
+                await flowable(source).into(self._last)
+
+        return Flowable(run)
+
+
+def _staged(source: Flowable[Chunk], stage: OutputStage) -> Flowable[Chunk]:
+    async def run(emit: Emit[Chunk]) -> None:
+        await source.into(stage.compile(emit))
+
+    return Flowable(run)
+
+
+def beside(operator: Operator, source: Observable[Chunk]) -> Observable[Chunk]:
+    """Apply an operator to the model's chunks; the others pass it by, in order.
+
+    What the operator raises is an `OperatorError` that names it.
+    """
+    name: str = getattr(operator, "__name__", type(operator).__name__)
+
+    def subscribe(
+        observer: abc.ObserverBase[Chunk],
+        scheduler: abc.SchedulerBase | None = None,
+    ) -> abc.DisposableBase:
+        inner: Subject[Chunk] = Subject()
+        passing: list[Exception] = []
+
+        def on_error(error: Exception) -> None:
+            ours = isinstance(error, StreampipeError | TripWire) or error in passing
+            observer.on_error(error if ours else _named(error, name))
+
+        def on_next(chunk: Chunk) -> None:
+            if chunk.__class__ in _BESIDE:
+                observer.on_next(chunk)
+            else:
+                inner.on_next(chunk)
+
+        def fail(error: Exception) -> None:
+            passing.append(error)
+            inner.on_error(error)
+
+        applied = _apply(operator, name, inner)
+        return CompositeDisposable(
+            applied.subscribe(
+                observer.on_next,
+                on_error,
+                observer.on_completed,
+                scheduler=scheduler,
+            ),
+            source.subscribe(on_next, fail, inner.on_completed, scheduler=scheduler),
+        )
+
+    return Observable(subscribe)
+
+
+def _apply(operator: Callable[[Any], Any], name: str, source: Observable[Chunk]) -> Observable[Chunk]:
+    try:
+        applied = operator(source)
+    except Exception as error:
+        raise _named(error, name) from error
+    if not isinstance(applied, Observable):
+        msg = f"returned {type(applied).__name__} for an Observable; an operator returns one"
+        raise OperatorError(msg, operator=name)
+    return applied
+
+
+def _named(error: BaseException, name: str) -> OperatorError:
+    named = OperatorError(f"{type(error).__name__}: {error}", operator=name)
+    named.__cause__ = error
+    return named

@@ -1,0 +1,624 @@
+"""The run: an agent's answer as a pipeline of observables.
+
+`Execution.into` is the whole of it, `Execution.step` one turn of the loop; read those two first,
+they are the diagram of the contract as code:
+
+    start ─ process_input
+      └─ feedback loop, one turn a step ────────────────────────────────┐
+         step-start                                                     │
+         answer     process_input_step, prepare_step                    │
+                    process_llm_request                                 │
+                    model ─ failure ─▶ process_api_error                │
+                    process_llm_response                                │
+         decide     process_output_step                                 │
+         tools      process_tool_result                                 │
+         step-finish ─ again while tools were called ───────────────────┘
+                     ─ else process_output_result
+    finish
+
+Every chunk enters at `head`: the kernel of all `process_output_stream` hooks, behind it the
+collector, behind that the client. Nothing reaches the client past them but the chunks that end a
+run that was stopped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from reactivex.subject import Subject
+
+from streampipe.abort import TripWire
+from streampipe.agent._collect import Collector
+from streampipe.agent._output import StructuredOutput
+from streampipe.agent._route import Route
+from streampipe.agent._spec import RunSpec, model_of
+from streampipe.agent._tools import WITHHELD, ToolRun, checked_result
+from streampipe.chunks import (
+    AbortChunk,
+    Chunk,
+    ErrorChunk,
+    ErrorData,
+    FinishChunk,
+    ObjectResult,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    ResponseMetadata,
+    StartChunk,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolResult,
+    TripwireChunk,
+    TripwireData,
+    Usage,
+)
+from streampipe.contracts import (
+    ModelRequest,
+    OutputResult,
+    ProcessorViolation,
+    RunResult,
+    ToolSpec,
+)
+from streampipe.errors import IncompleteStreamError, ModelError, ProcessorError, StreampipeError
+from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
+from streampipe.operators import catch_api_error, concat, create, feedback, of
+from streampipe.operators._core import Emit, Flowable, unwrapped
+from streampipe.operators._hooks import (
+    ModelAnswer,
+    ModelCall,
+    StepInput,
+    process_api_error,
+    process_input,
+    process_input_step,
+    process_llm_request,
+    process_llm_response,
+    process_output_result,
+    process_output_step,
+)
+from streampipe.operators._scope import Scope, bind, report_violation
+from streampipe.tools import tools_by_name
+
+FEEDBACK = "Your previous answer was rejected: {reason}\nAnswer again and take this into account."
+
+
+@dataclass(slots=True, frozen=True)
+class StepRequest:
+    """One turn of the loop; `feedback` is what a rejected attempt is told."""
+
+    number: int
+    attempt: int = 0
+    feedback: str = ""
+
+
+class ApiRetry(TripWire):
+    """An error processor asked for the step to be tried again."""
+
+
+class Execution:
+    """One run. `into` may be called once."""
+
+    def __init__(self, spec: RunSpec) -> None:
+        """Bind the processors of `spec` to a new run."""
+        self.spec = spec
+        self.scope = Scope(
+            agent=spec.agent,
+            request_context=spec.request_context,
+            abort_signal=spec.abort_signal,
+            message_list=MessageList(system=spec.system),
+        )
+        self.result = RunResult(self.scope.run_id)
+        self._input = bind(spec.input_processors, self.scope)
+        self._errors = bind(spec.error_processors, self.scope)
+        self._request = self._input + [b for b in self._errors if b.processor not in spec.input_processors]
+        self._prepare = self._input + bind(_prepare_step(spec.prepare_step), self.scope)
+        self._keeps_chunks = any(b.has("process_llm_response") for b in self._input)
+        self._private = not any(b.has("process_llm_request") for b in self._request)
+        self._output = StructuredOutput(spec.structured_output) if spec.structured_output else None
+        self._route = Route(spec.output_processors, self.scope)
+        self._task: asyncio.Task[Any] | None = None
+        self._aborted: str | None = None
+        self._finished = False
+        self._over = False
+        self._rewritten: str | None = None
+
+    # --- the pipeline ----------------------------------------------------------------------
+
+    async def into(self, emit: Emit[Chunk]) -> None:
+        """The whole run, pushed into `emit`; ends with one `finish` chunk, whatever happens."""
+        self.client = emit
+        self.collector = Collector(self.scope, emit, (self.spec.thread, self.spec.resource))
+        self.head = self.scope.send = self._route.compile(self.collector.push)
+        self._task = asyncio.current_task()
+        forget = self.spec.abort_signal.on_abort(self._on_signal)
+        try:
+            await self._guarded()
+        except asyncio.CancelledError:
+            if self._aborted is None:
+                raise
+            if self._task is not None:
+                self._task.uncancel()
+            await self._end(AbortChunk(self._aborted), "aborted")
+        finally:
+            forget()
+            self._over = True
+            self._settle_result()
+
+    async def _guarded(self) -> None:
+        try:
+            if self._aborted is not None:
+                raise asyncio.CancelledError
+            await concat(
+                create(self._begin),
+                of(StepRequest(0)).pipe(feedback(self.step)),
+                create(self._finish),
+            ).into(self.head)
+        except TripWire as wire:
+            await self._blocked(wire)
+        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # noqa: BLE001 - becomes the run's error chunk
+            await self._failed(unwrapped(error))
+
+    def step(self, request: StepRequest, again: Subject[StepRequest]) -> Flowable[Chunk]:
+        """One turn of the loop."""
+        turn = _Turn(request, again)
+
+        def stage(run: Callable[[_Turn, Emit[Chunk]], Awaitable[None]]) -> Flowable[Chunk]:
+            async def bound(emit: Emit[Chunk]) -> None:
+                await run(turn, emit)
+
+            return create(bound)
+
+        answer = stage(self._answer).pipe(catch_api_error(self._on_api_error))
+        turns = concat(
+            stage(self._step_start),
+            self._route.through(answer),
+            stage(self._decide),
+            stage(self._tools),
+            stage(self._step_finish),
+        )
+
+        async def guarded(emit: Emit[Chunk]) -> None:
+            try:
+                await turns.into(emit)
+            except TripWire as wire:
+                await self._retry(wire, turn)
+
+        return create(guarded)
+
+    # --- the stages ------------------------------------------------------------------------
+
+    async def _begin(self, emit: Emit[Chunk]) -> None:
+        messages = self.scope.message_list
+        for message in self.spec.messages:
+            messages.add(deepcopy(message))
+        await self._lifecycle(StartChunk())
+        await process_input(self._input)
+        self._system = messages.system_messages
+
+    async def _step_start(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+        request = turn.request
+        self.scope.step_number = request.number
+        self.scope.message_list.system_messages = deepcopy(self._system)
+        self._route.renew()
+        self.collector.begin(request.number)
+        await self._lifecycle(
+            StepStart(request.number, request.attempt, self.collector.message.id),
+        )
+
+    async def _answer(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+        """Everything up to and with the model call: its chunks are what this stage emits."""
+        spec = self.spec
+        step = StepInput(
+            spec.model,
+            dict(spec.tools),
+            spec.active_tools,
+            spec.tool_choice,
+            spec.provider_options,
+            spec.model_settings,
+            spec.structured_output,
+        )
+        await process_input_step(self._prepare, step, _resolve_step)
+        turn.tools = _active(step)
+        if step.structured_output is not spec.structured_output:
+            wanted = step.structured_output
+            turn.output = StructuredOutput(wanted) if wanted is not None else None
+        else:
+            turn.output = self._output
+        call = ModelCall(step.model, self._model_request(step, turn))
+        await process_llm_request(self._request, call)
+        turn.answer = ModelAnswer(call)
+        await self._call_model(turn, turn.answer, emit)
+        await process_llm_response(self._input, turn.answer)
+
+    def _model_request(self, step: StepInput, turn: _Turn) -> ModelRequest:
+        told = turn.request.feedback
+        extra = [PromptMessage.system(FEEDBACK.format(reason=told))] if told else []
+        return ModelRequest(
+            self.scope.message_list.prompt(*extra, private=self._private),
+            [ToolSpec(t.name, t.description, t.parameters) for t in turn.tools.values()],
+            step.tool_choice,
+            dict(step.model_settings),
+            dict(step.provider_options),
+            turn.output.schema if turn.output is not None else None,
+            self.spec.abort_signal,
+        )
+
+    async def _call_model(self, turn: _Turn, answer: ModelAnswer, emit: Emit[Chunk]) -> None:
+        """The driver's loop: pull a chunk from the model, push it through everything, wait."""
+        call = answer.call
+        run_id = self.scope.run_id
+        chunks = answer.chunks if self._keeps_chunks else None
+        source = _replayed(call.replay) if call.replay is not None else call.model.stream(call.request)
+        finish: FinishChunk | None = FinishChunk() if call.replay is not None else None
+        opened: dict[str, Chunk] = {}
+        try:
+            async with aclosing(source) as stream:  # type: ignore[type-var]  # generators have it
+                async for chunk in stream:
+                    if chunk.run_id != run_id:
+                        if chunk.run_id:  # another run's chunk: it is not ours to change
+                            chunk = replace(chunk)  # noqa: PLW2901
+                        chunk.run_id = run_id
+                    if chunks is not None:
+                        chunks.append(replace(chunk))
+                    if chunk.__class__ is not TextDelta:
+                        if isinstance(chunk, FinishChunk):
+                            finish = chunk
+                            continue
+                        await self._note(chunk, opened, answer)
+                    if self._aborted is not None:
+                        raise asyncio.CancelledError
+                    wait = emit(chunk)
+                    if wait is not None:
+                        await wait
+        except ModelError:
+            raise
+        except Exception as error:
+            msg = f"{type(error).__name__}: {error}"
+            raise ModelError(msg, provider=_name(call.model), model=call.model.model_id) from error
+        if finish is None:
+            msg = "the stream ended without a finish chunk"
+            raise IncompleteStreamError(
+                msg,
+                provider=_name(call.model),
+                model=call.model.model_id,
+                is_retryable=True,
+            )
+        for chunk in opened.values():
+            wait = emit(chunk)
+            if wait is not None:
+                await wait
+        turn.finish = finish
+        self.result.usage += finish.usage or Usage()
+
+    async def _note(self, chunk: Chunk, opened: dict[str, Chunk], answer: ModelAnswer) -> None:
+        """What the run has to know of a model's chunk before the processors see it."""
+        run_id = self.scope.run_id
+        match chunk:
+            case TextStart():
+                opened["t" + chunk.id] = TextEnd(chunk.id, run_id=run_id)
+            case ReasoningStart():
+                opened["r" + chunk.id] = ReasoningEnd(chunk.id, run_id=run_id)
+            case TextEnd():
+                opened.pop("t" + chunk.id, None)
+            case ReasoningEnd():
+                opened.pop("r" + chunk.id, None)
+            case ReasoningDelta():
+                pass
+            case ToolResult(provider_executed=True):
+                self.collector.show()
+                call = ToolCall(
+                    chunk.tool_call_id,
+                    chunk.tool_name,
+                    chunk.args,
+                    provider_executed=True,
+                )
+                passed = await checked_result(call, chunk.result, self.scope, self._route.bounds)
+                chunk.result = passed.result
+            case ResponseMetadata():
+                answer.raw_response = chunk
+                answer.warnings.extend(chunk.warnings or ())
+            case _:
+                pass
+
+    async def _decide(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+        for chunk in self.collector.closing():  # a processor swallowed the end of a part
+            chunk.run_id = self.scope.run_id
+            wait = self.collector.push(chunk)
+            if wait is not None:
+                await wait
+        step = self.collector.complete()
+        step.finish_reason = turn.finish.reason
+        step.provider_metadata = turn.finish.provider_metadata
+        step.usage = turn.finish.usage or Usage()
+        await process_output_step(self._route.bounds, step)
+        parts = {
+            part.tool_call_id: part
+            for part in self.collector.message.parts
+            if isinstance(part, ToolInvocationPart) and part.state == "call"
+        }
+        turn.calls = [
+            replace(call, args=parts[call.tool_call_id].args)
+            for call in step.tool_calls
+            if not call.provider_executed and call.tool_call_id in parts
+        ]
+
+    async def _tools(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+        if not turn.calls:
+            return
+        run = ToolRun(turn.calls, turn.tools, self.scope, self.spec.tool_concurrency)
+        await run.into(self.head, self._route.bounds)
+        for call in turn.calls:
+            if not self.collector.has_outcome(call.tool_call_id):
+                self.scope.message_list.update_tool_invocation(call.tool_call_id, result=WITHHELD)
+
+    async def _step_finish(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+        finish = turn.finish
+        going_on = bool(turn.calls)
+        if not going_on and turn.output is not None and not self.collector.step.tool_calls:
+            value = turn.output.parse(self.collector.step.text)
+            await self._send(ObjectResult(value, run_id=self.scope.run_id))
+        await self._lifecycle(
+            StepFinish(
+                finish.reason,
+                finish.usage,
+                provider_metadata=finish.provider_metadata,
+                raw_reason=finish.raw_reason,
+            ),
+        )
+        self._accept(turn)
+        if going_on and await self._goes_on():
+            turn.again.on_next(StepRequest(turn.request.number + 1))
+        else:
+            await self._output_result(finish)
+
+    def _accept(self, turn: _Turn) -> None:
+        step = self.collector.complete()
+        self.scope.steps.append(step)
+        self._last = turn
+
+    async def _goes_on(self) -> bool:
+        steps = self.scope.steps
+        if len(steps) >= self.spec.max_steps:
+            return False
+        for condition in self.spec.stop_when:
+            stop = condition(steps)
+            if inspect.isawaitable(stop):
+                stop = await stop
+            if stop:
+                return False
+        return True
+
+    async def _output_result(self, finish: FinishChunk) -> None:
+        if not any(b.has("process_output_result") for b in self._route.bounds):
+            return
+        before = self._stored_text()
+        text = "".join(step.text for step in self.scope.steps)
+        await process_output_result(
+            self._route.bounds,
+            OutputResult(text, self.result.usage, finish.reason, self.scope.steps),
+        )
+        self.collector.show()
+        after = self._stored_text()
+        if after != before:
+            self._rewritten = after
+
+    def _stored_text(self) -> str:
+        return "".join(message.text for message in self.scope.message_list.response)
+
+    async def _finish(self, emit: Emit[Chunk]) -> None:
+        last = self._last.finish
+        finish = FinishChunk(
+            last.reason,
+            self.result.usage,
+            provider_metadata=last.provider_metadata,
+            raw_reason=last.raw_reason,
+        )
+        await self._lifecycle(finish)
+        await self._straight(self.collector.finish or finish)
+        self.result.finish_reason = (self.collector.finish or finish).reason
+
+    # --- what goes wrong -------------------------------------------------------------------
+
+    async def _on_api_error(self, error: ModelError, attempt: int) -> bool:
+        """Ask the error processors; a granted retry runs the whole step again."""
+        processor = await process_api_error(self._errors, error)
+        if processor is not None and self.scope.retry_count < self.spec.max_retries:
+            raise ApiRetry(str(error), retry=True, processor_id=processor.id)
+        return False
+
+    async def _retry(self, wire: TripWire, turn: _Turn) -> None:
+        """Void the attempt; try the step again while the budget lasts.
+
+        Raises:
+            TripWire: no retry was asked for, or the budget is spent.
+        """
+        await self._report(wire)
+        await self._void()
+        if not wire.retry or self.scope.retry_count >= self.spec.max_retries:
+            raise wire
+        self.scope.retry_count += 1
+        self.result.retries = self.scope.retry_count
+        self._route.renew()
+        await self._lifecycle(StepFinish("retry", tripwire=_tripwire_data(wire)))
+        told = "" if isinstance(wire, ApiRetry) else wire.reason
+        request = turn.request
+        turn.again.on_next(StepRequest(request.number, request.attempt + 1, told))
+
+    async def _void(self) -> None:
+        for chunk in self.collector.void():
+            chunk.run_id = self.scope.run_id
+            await self._straight(chunk)
+
+    async def _blocked(self, wire: TripWire) -> None:
+        await self._report(wire)
+        data = _tripwire_data(wire)
+        self.result.tripwire = data
+        await self._end(
+            TripwireChunk(data.reason, data.retry, data.metadata, data.processor_id),
+            "other",
+        )
+
+    async def _failed(self, error: BaseException) -> None:
+        self.result.error = error
+        data = ErrorData(
+            type(error).__name__,
+            str(error),
+            processor_id=error.processor_id if isinstance(error, ProcessorError) else None,
+            hook=error.hook if isinstance(error, ProcessorError) else None,
+            status=getattr(error, "status", None),
+        )
+        await self._end(ErrorChunk(data), "error")
+
+    async def _end(self, last: Chunk, reason: str) -> None:
+        """A run that was stopped: close what is open, say why, finish; past all processors."""
+        await self._void()
+        last.run_id = self.scope.run_id
+        await self._straight(last)
+        self.result.finish_reason = reason
+        await self._straight(FinishChunk(reason, self.result.usage, run_id=self.scope.run_id))
+
+    async def _report(self, wire: TripWire) -> None:
+        """Tell the processor's `on_violation`, once a wire."""
+        if isinstance(wire, ApiRetry) or getattr(wire, "reported", False):
+            return
+        wire.reported = True  # type: ignore[attr-defined]  # a note on our own signal
+        for bound in (*self._input, *self._route.bounds, *self._errors):
+            if bound.id == wire.processor_id:
+                violation = ProcessorViolation(wire.processor_id, wire.reason, wire.metadata)
+                await report_violation(bound.processor, violation)
+                return
+
+    # --- cancelling ------------------------------------------------------------------------
+
+    def _on_signal(self) -> None:
+        if self._task is not None:
+            loop = self._task.get_loop()
+            loop.call_soon_threadsafe(self.abort, self.spec.abort_signal.reason)
+
+    def abort(self, reason: str) -> None:
+        """Stop the run, from the loop it runs in: an `abort` chunk, then `finish`.
+
+        A run that has not begun ends as soon as it does; one that is over stays as it is.
+        """
+        if self._over or self._aborted is not None:
+            return
+        self._aborted = reason
+        if self._task is not None:
+            self._task.cancel()
+
+    # --- small things ----------------------------------------------------------------------
+
+    async def _lifecycle(self, chunk: Chunk) -> None:
+        """Send a lifecycle chunk through the processors; one that they drop comes all the same."""
+        chunk.run_id = self.scope.run_id
+        seen = self.collector.seen
+        seen.discard(chunk.__class__)
+        await self._send(chunk)
+        if chunk.__class__ not in seen and not isinstance(chunk, FinishChunk):
+            await self._straight(chunk)
+
+    async def _send(self, chunk: Chunk) -> None:
+        wait = self.head(chunk)
+        if wait is not None:
+            await wait
+
+    async def _straight(self, chunk: Chunk) -> None:
+        """Give a chunk to the client past all processors; nothing comes after `finish`."""
+        if self._finished:
+            return
+        self._finished = isinstance(chunk, FinishChunk)
+        wait = self.client(chunk)
+        if wait is None:
+            return
+        if self._finished or self._aborted is not None:  # nobody has to read the end of the run
+            discard(wait)
+        else:
+            await wait
+
+    def _settle_result(self) -> None:
+        result, steps = self.result, self.scope.steps
+        self.collector.show()
+        result.steps = steps
+        result.text = "".join(step.text for step in steps)
+        if self._rewritten is not None and result.finish_reason not in ("error", "other", "aborted"):
+            result.text = self._rewritten
+        result.reasoning = "".join(step.reasoning for step in steps)
+        result.tool_calls = [call for step in steps for call in step.tool_calls]
+        result.tool_results = [r for step in steps for r in step.tool_results]
+        result.warnings = [w for step in steps for w in step.warnings]
+        result.messages = list(self.scope.message_list.response)
+        result.response = steps[-1].response if steps else None
+        if steps and steps[-1].object is not None:
+            value = steps[-1].object
+            result.object = self._output.instance(value) if self._output else value
+        if isinstance(result.error, StreampipeError):
+            result.error.result = result
+
+
+class _Turn:
+    """What the stages of one turn tell each other."""
+
+    __slots__ = ("again", "answer", "calls", "finish", "output", "request", "tools")
+
+    def __init__(self, request: StepRequest, again: Subject[StepRequest]) -> None:
+        self.request = request
+        self.again = again
+        self.tools: dict[str, Any] = {}
+        self.calls: list[ToolCall] = []
+        self.finish = FinishChunk()
+        self.answer: ModelAnswer | None = None
+        self.output: StructuredOutput | None = None
+
+
+class _PrepareStep:
+    """The `prepare_step` callback as the last input processor."""
+
+    id = "prepare_step"
+
+    def __init__(self, callback: Callable[..., Any]) -> None:
+        self.process_input_step = callback
+
+
+def _prepare_step(callback: Callable[..., Any] | None) -> list[Any]:
+    return [] if callback is None else [_PrepareStep(callback)]
+
+
+def _resolve_step(step: StepInput) -> None:
+    step.model = model_of(step.model, "step")
+    step.tools = tools_by_name(step.tools)
+
+
+def _active(step: StepInput) -> dict[str, Any]:
+    if step.active_tools is None:
+        return step.tools
+    return {name: step.tools[name] for name in step.active_tools if name in step.tools}
+
+
+async def _replayed(chunks: list[Chunk]) -> AsyncIterator[Chunk]:
+    for chunk in chunks:
+        yield replace(chunk)
+
+
+def discard(wait: Awaitable[Any]) -> None:
+    """Drop a wait that need not be waited for."""
+    if inspect.iscoroutine(wait):
+        wait.close()
+
+
+def _name(model: Any) -> str:
+    return getattr(model, "provider", type(model).__name__)
+
+
+def _tripwire_data(wire: TripWire) -> TripwireData:
+    return TripwireData(wire.reason, wire.retry or None, wire.metadata, wire.processor_id)

@@ -1,0 +1,229 @@
+"""What a run is made from: the agent's options, the call's overrides, checked and resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streampipe.abort import AbortSignal
+from streampipe.agent._options import StopWhen
+from streampipe.contracts import (
+    ERROR_HOOKS,
+    HOOKS,
+    INPUT_HOOKS,
+    OUTPUT_HOOKS,
+    Model,
+    RequestContext,
+)
+from streampipe.errors import ConfigurationError
+from streampipe.messages import Message, MessageList, message_from
+from streampipe.models import resolve_model
+from streampipe.operators._scope import check_processor_shape
+from streampipe.tools import tools_by_name
+
+MAX_STEPS = 10
+TOOL_CONCURRENCY = 10
+ERROR_RETRIES = 10  # the retry budget when error processors are there and none is set
+
+
+@dataclass(slots=True, kw_only=True)
+class RunSpec:
+    """Everything a run needs, valid."""
+
+    agent: Any
+    messages: list[Message]
+    system: list[str]
+    model: Model
+    tools: dict[str, Any]
+    active_tools: list[str] | None
+    tool_choice: Any
+    input_processors: list[Any]
+    output_processors: list[Any]
+    error_processors: list[Any]
+    max_retries: int
+    max_steps: int
+    stop_when: list[StopWhen]
+    tool_concurrency: int
+    model_settings: dict[str, Any]
+    provider_options: dict[str, Any]
+    structured_output: Any
+    prepare_step: Callable[..., Any] | None
+    request_context: RequestContext
+    abort_signal: AbortSignal
+    thread: str | None
+    resource: str | None
+
+
+def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
+    """Check the options and bring them into their final form.
+
+    Raises:
+        ConfigurationError: an option is wrong; the message names it and what to do.
+        WireError: the prompt holds what is no message.
+    """
+    get = options.get
+    context = get("request_context")
+    if not isinstance(context, RequestContext):
+        context = RequestContext(context or {})
+    if get("memory") is not None:
+        msg = "memory is not there yet: this version keeps no threads; leave memory= out"
+        raise ConfigurationError(msg)
+    lists = {
+        name: processor_list(get(name, None), context, name, hooks)
+        for name, hooks in LISTS.items()
+    }
+    check_ids(lists)
+    retries = get("max_processor_retries")
+    if retries is None:
+        retries = ERROR_RETRIES if lists["error_processors"] else 0
+    stop_when = get("stop_when")
+    if stop_when is not None and not isinstance(stop_when, list | tuple):
+        stop_when = [stop_when]
+    return RunSpec(
+        agent=agent,
+        messages=input_messages(prompt),
+        system=instructions_of(get("instructions"), context),
+        model=model_of(get("model"), agent.id),
+        tools=tools_by_name(get("tools")),
+        active_tools=get("active_tools"),
+        tool_choice=get("tool_choice") or "auto",
+        input_processors=lists["input_processors"],
+        output_processors=lists["output_processors"],
+        error_processors=lists["error_processors"],
+        max_retries=_whole("max_processor_retries", retries, 0),
+        max_steps=_whole("max_steps", get("max_steps", MAX_STEPS), 1),
+        stop_when=list(stop_when or ()),
+        tool_concurrency=_whole("tool_concurrency", get("tool_concurrency", TOOL_CONCURRENCY), 1),
+        model_settings=dict(get("model_settings") or {}),
+        provider_options=dict(get("provider_options") or {}),
+        structured_output=get("structured_output"),
+        prepare_step=get("prepare_step"),
+        request_context=context,
+        abort_signal=get("abort_signal") or AbortSignal(),
+        thread=get("thread"),
+        resource=get("resource"),
+    )
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        msg = f"{name} must be a whole number of at least {least}, not {value!r}"
+        raise ConfigurationError(msg)
+    return value
+
+
+LISTS = {
+    "input_processors": INPUT_HOOKS,
+    "output_processors": OUTPUT_HOOKS,
+    "error_processors": ERROR_HOOKS,
+}
+
+
+def is_operator(element: Any) -> bool:
+    """Whether an element of `output_processors` is an Rx operator rather than a processor."""
+    return callable(element) and not any(hasattr(element, hook) for hook in HOOKS)
+
+
+def processor_list(
+    value: Any,
+    context: RequestContext | None,
+    where: str,
+    hooks: tuple[str, ...],
+) -> list[Any]:
+    """A list of processors, or a function of the request context that returns one.
+
+    Raises:
+        ConfigurationError: it is neither, or an element is no processor for this list.
+    """
+    if callable(value):
+        value = value(context)
+        where = f"{where} (returned by the function)"
+    if value is None:
+        return []
+    if not isinstance(value, list | tuple):
+        msg = f"{where} must be a list, or a function of request_context returning one, not {value!r:.80}"
+        raise ConfigurationError(msg)
+    for index, element in enumerate(value):
+        place = f"{where}[{index}]"
+        if isinstance(element, type):
+            check_processor_shape(element, hooks, place)
+        if hooks is OUTPUT_HOOKS and is_operator(element):
+            continue
+        check_processor_shape(element, hooks, place)
+    return list(value)
+
+
+def check_ids(lists: Mapping[str, Iterable[Any]]) -> None:
+    """Refuse two different processors with one id: their states would collide.
+
+    Raises:
+        ConfigurationError: naming the id and both places.
+    """
+    seen: dict[str, tuple[Any, str]] = {}
+    for name, processors in lists.items():
+        for processor in processors:
+            if is_operator(processor):
+                continue
+            other, place = seen.setdefault(processor.id, (processor, name))
+            if other is not processor:
+                msg = (
+                    f"two processors with id {processor.id!r} (in {place} and {name}): "
+                    "their states would collide; give each its own id"
+                )
+                raise ConfigurationError(msg)
+
+
+def input_messages(prompt: Any) -> list[Message]:
+    """What the user gave, as messages.
+
+    Raises:
+        WireError: an element is no message.
+        ConfigurationError: there is none.
+    """
+    if isinstance(prompt, MessageList):
+        messages = list(prompt.all)
+    elif isinstance(prompt, list | tuple):
+        messages = [message_from(item) for item in prompt]
+    else:
+        messages = [message_from(prompt)]
+    if not messages:
+        msg = "the prompt is empty: give a string, a message or a list of messages"
+        raise ConfigurationError(msg)
+    return messages
+
+
+def instructions_of(value: Any, context: RequestContext) -> list[str]:
+    """The instructions as system texts: a string, a list of them, or a function of the context.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    if callable(value):
+        value = value(context)
+    if value is None:
+        return []
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, list | tuple) or not all(isinstance(text, str) for text in texts):
+        msg = f"instructions must be a string or a list of strings, not {value!r:.80}"
+        raise ConfigurationError(msg)
+    return [text for text in texts if text]
+
+
+def model_of(value: Any, agent_id: str) -> Model:
+    """A model, or a router id such as `openai/gpt-5-mini`.
+
+    Raises:
+        ConfigurationError: there is none, the prefix is unknown, or its API key is missing.
+    """
+    if isinstance(value, str):
+        model: Model = resolve_model(value)
+        return model
+    if isinstance(value, type) or not callable(getattr(value, "stream", None)):
+        msg = (
+            f"agent {agent_id!r}: model must be a router id such as 'openai/gpt-5-mini' "
+            f"or an object with stream(request), not {value!r:.80}"
+        )
+        raise ConfigurationError(msg)
+    checked: Model = value
+    return checked
