@@ -1,0 +1,23 @@
+"""Models: what an agent's answers come from.
+
+The classes are imported when first asked for, since they need an HTTP client.
+"""
+
+from typing import TYPE_CHECKING
+
+from streampipe._lazy import exported
+from streampipe.models._catalog import register_provider, resolve_model
+from streampipe.models._transport import Transport, TransportResponse
+
+if TYPE_CHECKING:
+    from streampipe.models.openai_chat import OpenAIChatModel
+
+__all__ = [
+    "OpenAIChatModel",
+    "Transport",
+    "TransportResponse",
+    "register_provider",
+    "resolve_model",
+]
+
+__getattr__ = exported(__name__, {"OpenAIChatModel": "streampipe.models.openai_chat"})

@@ -1,0 +1,65 @@
+"""How models reach the network: open a streaming POST, iterate over bytes, close."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+__all__ = ["Timeout", "Transport", "TransportResponse"]
+
+
+@dataclass(slots=True, frozen=True)
+class Timeout:
+    """Limits in seconds; None waits for ever.
+
+    Attributes:
+        connect: to reach the provider.
+        read: between two pieces of the answer, the first one included.
+    """
+
+    connect: float | None = 10.0
+    read: float | None = 300.0
+
+
+class TransportResponse(Protocol):
+    """An answer whose head has arrived.
+
+    Attributes:
+        status: HTTP status code.
+        headers: header fields, names in lower case.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+
+    def body(self) -> AsyncIterator[bytes]:
+        """The body as it comes, decompressed.
+
+        Raises:
+            ModelError: the connection broke or timed out.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Let go of the connection; a body that was not read to its end closes it."""
+        ...
+
+
+class Transport(Protocol):
+    """Opens a streaming POST."""
+
+    async def post(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str],
+        content: bytes,
+        timeout: Timeout,
+    ) -> TransportResponse:
+        """Send a request and wait for the head of its answer, whatever its status.
+
+        Raises:
+            ModelError: there was no answer.
+        """
+        ...
