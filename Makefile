@@ -1,0 +1,53 @@
+# Every target makes .venv by itself: it takes Python >= 3.11 with venv and pip, and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check lint types imports wheel laws bench format clean
+
+help: ## say what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(READY) ## watch a guarded agent stream, no key and no network needed
+	$(BIN)/streampipe demo
+
+test: $(READY) ## run every test and every example in the documentation
+	$(BIN)/pytest -n auto -p no:benchmark
+
+check: lint types imports wheel ## ruff, mypy, pyright, import floors, the wheel
+
+lint: $(READY) ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY) ## mypy and pyright
+	$(BIN)/mypy
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+imports: $(READY) ## who may import whom
+	$(BIN)/lint-imports --no-logo
+
+wheel: $(READY) ## build the wheel, look into it, run it outside the repository
+	$(BIN)/python scripts/check_wheel.py
+
+laws: $(READY) ## the laws of the engine, on many more generated cases
+	STREAMPIPE_PROFILE=laws $(BIN)/pytest tests/laws -n auto -p no:benchmark --timeout 900
+
+bench: $(READY) ## measure; figures depend on the machine, so nothing here fails
+	$(BIN)/pytest benchmarks --timeout 900
+
+format: $(READY) ## rewrite the code as ruff likes it
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove .venv and everything that was made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
