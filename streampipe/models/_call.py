@@ -1,4 +1,4 @@
-"""One call of a provider over HTTP, whatever its protocol: request, retries, events to chunks."""
+"""One call of a provider over HTTP, whatever its protocol: request, retries, bytes to chunks."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import UTC
+from http import HTTPStatus
 from typing import Any, Protocol
 
 import orjson
 
 from streampipe.chunks import Chunk
 from streampipe.errors import (
+    ConfigurationError,
     IncompleteStreamError,
     ModelConnectionError,
     ModelError,
@@ -25,14 +28,14 @@ from streampipe.errors import (
 from streampipe.models._sse import EventStream
 from streampipe.models._transport import Timeout, Transport, TransportResponse
 
-RETRIED_STATUS = frozenset({408, 409, 429})  # besides 5xx
 FIRST_WAIT = 0.5  # seconds; doubles with every attempt
 LONGEST_WAIT = 30.0
-DRAIN = 1.0  # seconds to read what comes after the protocol's end, so the connection can be reused
-
+DRAIN = 0.2  # seconds to wait for the body's end after the protocol's: then the connection lives on
+EXCERPT = 200  # characters of a bad answer that an error shows
+LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
 
 class Decoder(Protocol):
-    """A protocol's events to chunks.
+    """A protocol's events to chunks. Pure: it knows nothing of the network.
 
     Attributes:
         done: the protocol's end was seen.
@@ -49,12 +52,16 @@ class Decoder(Protocol):
         ...
 
     def end(self) -> list[Chunk]:
-        """The last chunks, when the connection ended.
+        """The last chunks, when the connection has ended.
 
         Raises:
-            IncompleteStreamError: it ended before the protocol's end.
+            IncompleteStreamError: it ended before the protocol did.
         """
         ...
+
+
+Prepare = Callable[[], tuple[Mapping[str, Any], Callable[[], Decoder]]]
+"""Makes a request's body, and what makes a decoder for each attempt."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,132 +71,172 @@ class ProviderCall:
     Attributes:
         provider, model: for errors.
         url: the endpoint.
-        headers: sent with every request; kept out of `repr`, since the key is among them.
+        headers: sent with every request; the key is among them.
+        secret: the key, to be cut out of whatever the provider says; empty without one.
+        transport: the network.
         max_retries: how often a retryable failure is tried again before the first chunk.
+        timeout: limits of each attempt.
     """
 
     provider: str
     model: str
     url: str
     headers: Mapping[str, str] = field(repr=False)
+    secret: str = field(repr=False)
     transport: Transport = field(repr=False)
     max_retries: int
     timeout: Timeout
 
-    async def stream(
-        self,
-        body: Mapping[str, Any],
-        decoder: Callable[[], Decoder],
-    ) -> AsyncGenerator[Chunk, None]:
-        """Ask, and yield the answer's chunks; closing the generator closes the connection.
+    async def stream(self, prepare: Prepare) -> AsyncGenerator[Chunk, None]:
+        """Ask, and yield the answer's chunks. Closing the generator closes the connection.
+
+        Only what fails before the first chunk is tried again: later, the consumer has seen a part.
 
         Raises:
             ModelError: what went wrong, after the retries that could help.
+            ConfigurationError: the request cannot be sent as it is.
         """
-        content = orjson.dumps(body)
-        attempt = 0
+        body, new_decoder = prepare()
+        content = _json(body)
+        failures = 0
+        released = False
         while True:
-            released = False
             try:
-                async with aclosing(self._attempt(content, decoder())) as chunks:
-                    async for chunk in chunks:
-                        released = True
-                        yield chunk
-                return  # noqa: TRY300 - the loop is for attempts that failed
+                response = await self._open(content)
+                try:
+                    async with aclosing(self._chunks(response, new_decoder())) as chunks:
+                        async for chunk in chunks:
+                            released = True
+                            yield chunk
+                    return
+                finally:
+                    await response.aclose()
             except ModelError as error:
-                if not error.provider:
-                    error = _placed(error, self.provider, self.model)  # noqa: PLW2901
-                if released or not error.is_retryable or attempt >= self.max_retries:
-                    raise error from error.__cause__
-                wait = _wait(attempt, getattr(error, "retry_after", None))
-            attempt += 1
-            await asyncio.sleep(wait)
+                self._place(error)
+                if released or not error.is_retryable or failures >= self.max_retries:
+                    raise
+                asked = error.retry_after if isinstance(error, ModelStatusError) else None
+            await asyncio.sleep(_wait(failures, asked))
+            failures += 1
 
-    async def _attempt(self, content: bytes, decoder: Decoder) -> AsyncGenerator[Chunk, None]:
+    async def _open(self, content: bytes) -> TransportResponse:
+        """The answer's head, if it is the head of an event stream."""
         response = await self.transport.post(
             self.url,
-            headers={"content-type": "application/json", "accept": "text/event-stream", **self.headers},
+            headers={
+                "accept": "text/event-stream",
+                "content-type": "application/json",
+                **self.headers,
+            },
             content=content,
             timeout=self.timeout,
         )
         try:
-            await self._check_head(response)
-            async with aclosing(response.body()) as body:  # type: ignore[type-var]  # a generator
-                events = EventStream()
-                async for data in body:
-                    for event in events.feed(data):
-                        for chunk in decoder.feed(event):
-                            yield chunk
-                    if decoder.done:
-                        await _drain(body)
-                        return
-                for event in events.end():
+            kind = response.headers.get("content-type", "text/event-stream")
+            if response.status != HTTPStatus.OK:
+                raise self._refused(response, await self._text(response))
+            if not kind.lower().startswith("text/event-stream"):
+                text = await self._text(response)
+                said = _message(_parsed(text)) or repr(text[:EXCERPT])
+                msg = f"answered {kind!r} where an event stream was asked for: {said}"
+                raise ProviderStreamError(msg)
+        except BaseException:
+            await response.aclose()
+            raise
+        return response
+
+    async def _chunks(
+        self,
+        response: TransportResponse,
+        decoder: Decoder,
+    ) -> AsyncGenerator[Chunk, None]:
+        events = EventStream()
+        async with aclosing(_unbroken(response)) as body:
+            async for data in body:
+                for event in events.feed(data):
                     for chunk in decoder.feed(event):
                         yield chunk
-                for chunk in decoder.end():
-                    yield chunk
-        except ModelTimeoutError:
-            raise
-        except ModelConnectionError as error:
-            msg = f"the connection broke in mid-stream ({error})"
-            raise IncompleteStreamError(msg, is_retryable=True) from error
-        finally:
-            await response.aclose()
+                if decoder.done:
+                    await _drain(body)
+                    return
+        for chunk in decoder.end():
+            yield chunk
 
-    async def _check_head(self, response: TransportResponse) -> None:
-        if response.status != 200:  # noqa: PLR2004
-            raise await self._status_error(response)
-        kind = response.headers.get("content-type", "")
-        if not kind.startswith(("text/event-stream", "application/octet-stream")):
-            text = (await _read(response))[:200]
-            msg = f"answered {kind or 'without a content type'} for an event stream: {text!r}"
-            raise ProviderStreamError(msg)
-
-    async def _status_error(self, response: TransportResponse) -> ModelStatusError:
-        text = await _read(response)
-        body: Any = text
+    async def _text(self, response: TransportResponse) -> str:
+        """The body of an answer that is no stream, without our key, should it be quoted there."""
+        pieces: list[bytes] = []
+        size = 0
         try:
-            body = orjson.loads(text)
-        except orjson.JSONDecodeError:
-            pass  # a proxy's page: the text says what there is to say
+            async with aclosing(_unbroken(response)) as body:
+                async for data in body:
+                    pieces.append(data)
+                    size += len(data)
+                    if size > LARGEST_ERROR:
+                        break
+        except ModelError as error:
+            pieces.append(f" [the rest is missing: {error}]".encode())
+        # Replacing bad bytes is right here: it is a message for people, whatever was sent.
+        return self._without_key(b"".join(pieces).decode(errors="replace"))
+
+    def _refused(self, response: TransportResponse, text: str) -> ModelStatusError:
+        body = _parsed(text)
         headers = response.headers
         return ModelStatusError(
-            _message(body) or text[:200] or "no body",
+            _message(body) or text[:EXCERPT] or "no body",
             status=response.status,
-            body=body,
+            body=text if body is None else body,
             request_id=headers.get("x-request-id") or headers.get("request-id"),
             retry_after=retry_after(headers.get("retry-after")),
-            provider=self.provider,
-            model=self.model,
-            is_retryable=response.status in RETRIED_STATUS or response.status >= 500,  # noqa: PLR2004
+            is_retryable=is_retryable(response.status),
         )
 
+    def _place(self, error: ModelError) -> None:
+        """Name the model at fault, which nobody below knows, and keep the key to ourselves."""
+        if not error.provider:
+            error.provider, error.model = self.provider, self.model
+            error.args = (self._without_key(f"{self.provider}/{self.model}: {error}"),)
 
-def _placed(error: ModelError, provider: str, model: str) -> ModelError:
-    """The error again, naming the model at fault: below, nobody knows it."""
-    made = type(error)(str(error), provider=provider, model=model, is_retryable=error.is_retryable)
-    made.__cause__ = error.__cause__
-    return made
+    def _without_key(self, text: str) -> str:
+        return text.replace(self.secret, "***") if self.secret else text
 
 
-async def _read(response: TransportResponse, limit: int = 1 << 20) -> str:
-    pieces: list[bytes] = []
-    size = 0
-    async for data in response.body():
-        pieces.append(data)
-        size += len(data)
-        if size > limit:
-            break
-    return b"".join(pieces).decode(errors="replace")
+def _json(body: Mapping[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(body)
+    except TypeError as error:
+        msg = f"the request is no JSON ({error}): check prompt, tools, settings, provider_options"
+        raise ConfigurationError(msg) from error
+
+
+async def _unbroken(response: TransportResponse) -> AsyncGenerator[bytes, None]:
+    """The body; a connection that breaks within it makes the stream incomplete."""
+    try:
+        async with aclosing(response.body()) as body:
+            async for data in body:
+                yield data
+    except ModelTimeoutError:
+        raise
+    except ModelConnectionError as error:
+        msg = f"the connection broke in mid-stream ({error})"
+        raise IncompleteStreamError(msg, is_retryable=True) from error
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:
+    """Read to the body's end, so that the connection can serve the next call."""
     try:
         async with asyncio.timeout(DRAIN):
             async for _ in body:
                 pass
     except (TimeoutError, ModelError):
-        pass  # the answer is whole; only the connection's reuse is lost
+        return  # the answer is whole; only the connection's reuse is lost
+
+
+def _parsed(text: str) -> Any:
+    """JSON text as values; None when it is none: a proxy's page, say."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _message(body: Any) -> str:
@@ -198,10 +245,19 @@ def _message(body: Any) -> str:
         body = body[0]
     if not isinstance(body, Mapping):
         return ""
-    error = body.get("error", body)
+    error = body.get("error") or body
     if isinstance(error, Mapping):
         error = error.get("message") or error.get("detail") or ""
     return str(error)
+
+
+def is_retryable(status: int) -> bool:
+    """Whether a call that was answered with this status may succeed unchanged.
+
+    >>> [status for status in (200, 400, 401, 408, 409, 429, 500, 529) if is_retryable(status)]
+    [408, 409, 429, 500, 529]
+    """
+    return status in (408, 409, 429) or status >= HTTPStatus.INTERNAL_SERVER_ERROR
 
 
 def retry_after(value: str | None, *, now: float | None = None) -> float | None:
@@ -217,14 +273,15 @@ def retry_after(value: str | None, *, now: float | None = None) -> float | None:
     except ValueError:
         pass  # then it is a date
     try:
-        at = email.utils.parsedate_to_datetime(value).timestamp()
-    except (TypeError, ValueError):
+        date = email.utils.parsedate_to_datetime(value)
+    except ValueError:
         return None
-    return max(0.0, at - (time.time() if now is None else now))
+    at = date if date.tzinfo else date.replace(tzinfo=UTC)  # HTTP's dates are
+    return max(0.0, at.timestamp() - (time.time() if now is None else now))
 
 
-def _wait(attempt: int, asked: float | None) -> float:
+def _wait(failures: int, asked: float | None) -> float:
     """Seconds to wait: what the provider asked for, else exponential with full jitter."""
     if asked is not None:
         return min(asked, LONGEST_WAIT)
-    return random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**attempt))  # noqa: S311 - no secret
+    return random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**failures))  # noqa: S311 - no secret

@@ -9,33 +9,46 @@ from dataclasses import dataclass
 
 from streampipe.contracts import Model
 from streampipe.errors import ConfigurationError
+from streampipe.models._keys import key_from
 
-__all__ = ["register_provider", "resolve_model"]
+__all__ = ["ModelFactory", "register_provider", "resolve_model"]
 
 ModelFactory = Callable[[str], Model]
+"""Makes a model of what stands after the first slash of a router id."""
 
 
 @dataclass(slots=True, frozen=True)
 class _Entry:
-    """A provider of the table; its class is imported when a model is made."""
+    """A provider of the table; the class is imported when a model is made."""
 
     provider: str
-    base_url: str | None
-    key: str | None
+    base_url: str
+    variable: str | None  # of the API key; None: the server wants none
     home: str = "streampipe.models.openai_chat:OpenAIChatModel"
 
     def __call__(self, model_id: str) -> Model:
-        module, name = self.home.split(":")
-        cls = getattr(importlib.import_module(module), name)
-        base_url = self.base_url or os.environ.get("OPENAI_BASE_URL")
-        if base_url is None:
-            msg = (
-                f"model {self.provider}/{model_id}: set OPENAI_BASE_URL to the server's address, "
-                "or build OpenAIChatModel(..., base_url=...)"
-            )
-            raise ConfigurationError(msg)
-        model: Model = cls(model_id, base_url=base_url, provider=self.provider, api_key_env=self.key)
-        return model
+        module, _, name = self.home.partition(":")
+        made: Model = getattr(importlib.import_module(module), name)(
+            model_id,
+            provider=self.provider,
+            base_url=self.base_url,
+            api_key=key_from(self.variable, self.provider) if self.variable else None,
+            api_key_env=None,
+        )
+        return made
+
+
+def _compatible(model_id: str) -> Model:
+    """A model of whatever server the environment names."""
+    base_url = os.environ.get("OPENAI_BASE_URL")
+    if not base_url:
+        msg = (
+            f"model 'openai-compatible/{model_id}': set OPENAI_BASE_URL to the server's address, "
+            f"such as http://localhost:8000/v1, or use OpenAIChatModel({model_id!r}, base_url=...)"
+        )
+        raise ConfigurationError(msg)
+    variable = "OPENAI_API_KEY" if os.environ.get("OPENAI_API_KEY") else None
+    return _Entry("openai-compatible", base_url, variable)(model_id)
 
 
 _OPENAI = _Entry("openai", "https://api.openai.com/v1", "OPENAI_API_KEY")
@@ -46,7 +59,7 @@ _PROVIDERS: dict[str, ModelFactory] = {
     "ollama": _Entry("ollama", "http://localhost:11434/v1", None),
     "openai": _OPENAI,
     "openai-chat": _OPENAI,
-    "openai-compatible": _Entry("openai-compatible", None, None),
+    "openai-compatible": _compatible,
     "openrouter": _Entry("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "xai": _Entry("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
 }
@@ -55,15 +68,23 @@ _PROVIDERS: dict[str, ModelFactory] = {
 def register_provider(prefix: str, factory: ModelFactory) -> None:
     """Make `"prefix/model"` a model, in place of what the prefix meant before.
 
+    >>> from streampipe.testing import ScriptedModel
+    >>> register_provider("echo", lambda model_id: ScriptedModel(["hello"], model_id=model_id))
+    >>> resolve_model("echo/small").model_id
+    'small'
+
     Args:
         prefix: without a slash.
         factory: makes a model of what stands after the slash.
 
     Raises:
-        ConfigurationError: the prefix is empty or has a slash.
+        ConfigurationError: the prefix is empty or has a slash, or the factory is no callable.
     """
     if not prefix or "/" in prefix:
         msg = f"a provider's prefix is a non-empty word without '/', not {prefix!r}"
+        raise ConfigurationError(msg)
+    if not callable(factory):
+        msg = f"provider {prefix!r}: the factory must be a function of the model id"
         raise ConfigurationError(msg)
     _PROVIDERS[prefix] = factory
 
@@ -72,19 +93,22 @@ def resolve_model(router_id: str) -> Model:
     """The model of a router id.
 
     Raises:
-        ConfigurationError: there is no slash, the prefix is unknown (known ones are listed), or
-            the provider's API key is not set (the variable is named).
+        ConfigurationError: there is no slash, the prefix is unknown (the known ones are listed),
+            or what the provider needs is not set (the variable is named).
     """
-    prefix, slash, model_id = router_id.partition("/")
+    prefix, _, model_id = router_id.partition("/")
     known = ", ".join(sorted(_PROVIDERS))
-    if not slash or not model_id:
-        msg = f"model {router_id!r}: write 'provider/model', such as 'openai/gpt-5-mini' (providers: {known})"
+    if not prefix or not model_id:
+        msg = (
+            f"model {router_id!r}: write 'provider/model', such as 'openai/gpt-5-mini'; "
+            f"providers: {known}"
+        )
         raise ConfigurationError(msg)
     factory = _PROVIDERS.get(prefix)
     if factory is None:
         msg = (
             f"model {router_id!r}: unknown provider {prefix!r}; known: {known}. "
-            "Add one with register_provider()"
+            "Others are added by register_provider(prefix, factory)"
         )
         raise ConfigurationError(msg)
     return factory(model_id)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from typing import Any
+import functools
+import ssl
+from collections.abc import AsyncGenerator, Mapping
 
 import httpx
 
@@ -19,47 +19,36 @@ from streampipe.errors import (
 )
 from streampipe.models._transport import Timeout, TransportResponse
 
+HttpClient = httpx.AsyncClient
+"""What `http_client=` takes."""
+
 ERRORS: dict[type[Exception], tuple[type[StreampipeError], bool]] = {
+    httpx.HTTPError: (ModelConnectionError, False),
     httpx.TimeoutException: (ModelTimeoutError, True),
     httpx.NetworkError: (ModelConnectionError, True),
     httpx.RemoteProtocolError: (ModelConnectionError, True),
-    httpx.LocalProtocolError: (ModelConnectionError, False),
-    httpx.ProtocolError: (ModelConnectionError, False),
-    httpx.ProxyError: (ModelConnectionError, False),
-    httpx.UnsupportedProtocol: (ConfigurationError, False),
-    httpx.TransportError: (ModelConnectionError, False),
     httpx.DecodingError: (ProviderStreamError, False),
-    httpx.TooManyRedirects: (ModelConnectionError, False),
-    httpx.RequestError: (ModelConnectionError, False),
-    httpx.HTTPStatusError: (ModelConnectionError, False),
-    httpx.HTTPError: (ModelConnectionError, False),
-    httpx.StreamError: (ProviderStreamError, False),
+    httpx.UnsupportedProtocol: (ConfigurationError, False),
     httpx.InvalidURL: (ConfigurationError, False),
+    httpx.StreamError: (ProviderStreamError, False),
 }
-"""What each failure of httpx is to us, and whether asking again may help; subclasses follow."""
+"""What a failure of httpx is to us, and whether asking again may help: by the nearest class."""
 
 CAUGHT = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
-def translated(error: Exception) -> StreampipeError:
-    """An exception of httpx as one of ours."""
-    for cls in type(error).__mro__:
-        if cls in ERRORS:
-            ours, retryable = ERRORS[cls]
-            msg = f"{type(error).__name__}: {error}".rstrip(": ")
-            if issubclass(ours, ModelError):
-                return ours(msg, is_retryable=retryable)
-            return ours(msg)
-    raise error  # not one of CAUGHT: a mistake of ours
-
-
-Client = httpx.AsyncClient
+def translated(error: Exception, url: str) -> StreampipeError:
+    """An exception of httpx as one of ours; the message names the host, not the whole address."""
+    ours, retryable = next(ERRORS[cls] for cls in type(error).__mro__ if cls in ERRORS)
+    host = httpx.URL(url).netloc.decode() if not isinstance(error, httpx.InvalidURL) else url
+    msg = f"{host}: {type(error).__name__}: {error}".removesuffix(": ")
+    return ours(msg, is_retryable=retryable) if issubclass(ours, ModelError) else ours(msg)
 
 
 class HttpxTransport:
     """Streaming POSTs by an httpx client: the user's own, else one shared by the event loop."""
 
-    def __init__(self, client: httpx.AsyncClient | None = None) -> None:
+    def __init__(self, client: HttpClient | None = None) -> None:
         """Use `client`, which stays the caller's to close."""
         self._client = client
 
@@ -69,59 +58,85 @@ class HttpxTransport:
         *,
         headers: Mapping[str, str],
         content: bytes,
-        timeout: Timeout,
+        timeout: Timeout,  # noqa: ASYNC109 - it limits each wait, not the whole
     ) -> TransportResponse:
-        """See `Transport.post`."""
+        """Send a request and wait for the head of its answer, whatever its status.
+
+        Raises:
+            ModelError: there was no answer; `ERRORS` says which one it is.
+            ConfigurationError: the address is none, or the given client is closed.
+        """
         client = self._client or await _shared_client()
+        if client.is_closed:
+            msg = "the http_client of this model is closed: close it after its last call"
+            raise ConfigurationError(msg)
         limits = httpx.Timeout(timeout.read, connect=timeout.connect)
         try:
             request = client.build_request(
                 "POST", url, headers=dict(headers), content=content, timeout=limits
             )
-            return _Response(await client.send(request, stream=True))
+            return _Response(await client.send(request, stream=True), url)
         except CAUGHT as error:
-            raise translated(error) from error
+            raise translated(error, url) from error
 
 
 class _Response:
-    def __init__(self, response: httpx.Response) -> None:
+    def __init__(self, response: httpx.Response, url: str) -> None:
         self._response = response
+        self._url = url
         self.status = response.status_code
         self.headers: Mapping[str, str] = {k.lower(): v for k, v in response.headers.items()}
 
-    async def body(self) -> AsyncIterator[bytes]:
+    async def body(self) -> AsyncGenerator[bytes, None]:
         try:
             async for data in self._response.aiter_bytes():
                 yield data
         except CAUGHT as error:
-            raise translated(error) from error
+            raise translated(error, self._url) from error
 
     async def aclose(self) -> None:
         await self._response.aclose()
 
 
-_clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, Any]] = (
-    weakref.WeakKeyDictionary()
-)
+# Plain keys: weak ones would never go, since a client's connections refer to their loop. A loop
+# that is shut down in order (as `asyncio.run` does) takes its entry along.
+_clients: dict[asyncio.AbstractEventLoop, HttpClient] = {}
+_keepers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
 
 
-async def _shared_client() -> httpx.AsyncClient:
+async def _shared_client() -> HttpClient:
     """The event loop's own client: connections cannot move between loops."""
     loop = asyncio.get_running_loop()
-    entry = _clients.get(loop)
-    if entry is not None and not entry[0].is_closed:
-        return entry[0]
-    limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-    client = httpx.AsyncClient(limits=limits)
-    keeper = _kept(client)
-    _clients[loop] = (client, keeper)
-    await anext(keeper)
+    client = _clients.get(loop)
+    if client is None or client.is_closed:
+        for closed in [other for other in _clients if other.is_closed()]:
+            _forget(closed)  # closed without being shut down: nothing can be closed any more
+        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+        client = HttpClient(limits=limits, verify=_tls())
+        _clients[loop] = client
+        _keepers[loop] = _kept(loop, client)
+        await anext(_keepers[loop])
     return client
 
 
-async def _kept(client: httpx.AsyncClient) -> AsyncGenerator[None, None]:
+async def _kept(
+    loop: asyncio.AbstractEventLoop,
+    client: HttpClient,
+) -> AsyncGenerator[None, None]:
     """Closes the client with its loop, which closes the async generators that it has begun."""
     try:
         yield
     finally:
+        _forget(loop)
         await client.aclose()
+
+
+def _forget(loop: asyncio.AbstractEventLoop) -> None:
+    _clients.pop(loop, None)
+    _keepers.pop(loop, None)
+
+
+@functools.cache
+def _tls() -> ssl.SSLContext:
+    """The default certificates, read once a process: that takes longer than a short call."""
+    return httpx.create_ssl_context()

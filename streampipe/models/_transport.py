@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,7 +33,7 @@ class TransportResponse(Protocol):
     status: int
     headers: Mapping[str, str]
 
-    def body(self) -> AsyncIterator[bytes]:
+    def body(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, decompressed.
 
         Raises:

@@ -15,15 +15,18 @@ from streampipe.testing._script import (
     turn,
 )
 from streampipe.testing._scripted import ScriptedModel
+from streampipe.testing._server import ModelServer, ServedRequest
 
 __all__ = [
     "Call",
     "Delay",
     "Failure",
+    "ModelServer",
     "Piece",
     "Reasoning",
     "Script",
     "ScriptedModel",
+    "ServedRequest",
     "Turn",
     "call",
     "delay",

@@ -16,7 +16,7 @@ from pydantic.fields import FieldInfo
 from streampipe.contracts import ToolContext
 from streampipe.errors import ConfigurationError, ToolArgumentsError
 
-_UNFIT = {
+_UNFIT: dict[Any, str] = {
     inspect.Parameter.VAR_POSITIONAL: "takes *{0}; give each argument its own parameter",
     inspect.Parameter.VAR_KEYWORD: "takes **{0}; give each argument its own parameter",
     inspect.Parameter.POSITIONAL_ONLY: "has the positional-only parameter {0!r}; drop the '/'",
