@@ -11,7 +11,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from streampipe.chunks import camel
+from streampipe.chunks._codec import camel
 from streampipe.errors import WireError
 from streampipe.messages._parts import (
     DataPart,

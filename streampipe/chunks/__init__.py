@@ -1,0 +1,88 @@
+"""Chunks: the flat, slotted, typed elements of an agent's stream, and their wire form.
+
+`chunk.type` is the wire's type, the other fields are the payload's in snake_case. Wire form:
+`{"type", "runId", "from", "payload": {camelCase}}`, and for data chunks
+`{"type": "data-…", "runId", "from", "data", "transient"?}`.
+
+Plain dataclasses with slots, since one is built for every token; pydantic works at the edges.
+"""
+
+from streampipe.chunks._base import (
+    Chunk,
+    ErrorData,
+    FinishReason,
+    Origin,
+    ProviderMetadata,
+    TripwireData,
+    Usage,
+    chunk_from_wire,
+)
+from streampipe.chunks._types import (
+    AbortChunk,
+    DataChunk,
+    ErrorChunk,
+    FileChunk,
+    FinishChunk,
+    ObjectChunk,
+    ObjectResult,
+    RawChunk,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningSignature,
+    ReasoningStart,
+    RedactedReasoning,
+    ResponseMetadata,
+    SourceChunk,
+    StartChunk,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallInputEnd,
+    ToolCallInputStart,
+    ToolErrorChunk,
+    ToolResult,
+    TripwireChunk,
+)
+
+__all__ = [
+    "AbortChunk",
+    "Chunk",
+    "DataChunk",
+    "ErrorChunk",
+    "ErrorData",
+    "FileChunk",
+    "FinishChunk",
+    "FinishReason",
+    "ObjectChunk",
+    "ObjectResult",
+    "Origin",
+    "ProviderMetadata",
+    "RawChunk",
+    "ReasoningDelta",
+    "ReasoningEnd",
+    "ReasoningSignature",
+    "ReasoningStart",
+    "RedactedReasoning",
+    "ResponseMetadata",
+    "SourceChunk",
+    "StartChunk",
+    "StepFinish",
+    "StepStart",
+    "TextDelta",
+    "TextEnd",
+    "TextStart",
+    "ToolCall",
+    "ToolCallDelta",
+    "ToolCallInputEnd",
+    "ToolCallInputStart",
+    "ToolErrorChunk",
+    "ToolResult",
+    "TripwireChunk",
+    "TripwireData",
+    "Usage",
+    "chunk_from_wire",
+]
