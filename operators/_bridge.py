@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from reactivex import Observable, abc
 
@@ -200,5 +200,3 @@ def flowable(source: Observable[T]) -> Flowable[T]:
                     await wait
 
     return Flowable(run)
-
-

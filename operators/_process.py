@@ -75,7 +75,9 @@ class OutputStage:
         self._bound = [b for b in bound if b.has(HOOK)]
         self._run_id = self._bound[0].scope.run_id if self._bound else ""
         self._stages = [self._stage(b, i) for i, b in enumerate(self._bound)]
-        self._sees_data = [bool(getattr(b.processor, "process_data_parts", False)) for b in self._bound]
+        self._sees_data = [
+            bool(getattr(b.processor, "process_data_parts", False)) for b in self._bound
+        ]
         self._is_async = [
             inspect.iscoroutinefunction(getattr(b.processor, HOOK)) for b in self._bound
         ]
@@ -142,7 +144,7 @@ class OutputStage:
                     if result is not part or pending:
                         if result.__class__ is not part.__class__ or pending:
                             break
-                        part = result  # noqa: PLW2901 - rewritten in place of the first
+                        part = result
                         if not part.run_id:
                             part.run_id = run_id
                 else:
@@ -261,7 +263,7 @@ class OutputStage:
                     if result is not part or pending:
                         if result.__class__ is not part.__class__ or pending:
                             break
-                        part = result  # noqa: PLW2901 - rewritten in place of the first
+                        part = result
                         if not part.run_id:
                             part.run_id = run_id
                 else:
@@ -372,7 +374,9 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
             except BaseException as error:  # noqa: BLE001 - told to the subscriber
                 observer.on_error(unwrapped(error))  # type: ignore[arg-type]  # a TripWire too
 
-        return source.subscribe(on_next, observer.on_error, observer.on_completed, scheduler=scheduler)
+        return source.subscribe(
+            on_next, observer.on_error, observer.on_completed, scheduler=scheduler
+        )
 
     return Observable(subscribe)
 

@@ -71,6 +71,7 @@ class Scope:
     retry_count: int = 0
     step_number: int = 0
     tracing_context: Any = None
+    stopped: bool = False  # cancelled: nothing more is pulled from the model
     send: Callable[[Chunk], Awaitable[Any] | None] = field(default=lambda _: None)
     outbox: list[Chunk] = field(default_factory=list[Chunk])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -134,7 +135,9 @@ class Bound:
         """Whether the processor defines the hook."""
         return callable(getattr(self.processor, hook, None))
 
-    def common(self, writer: StreamWriter | None = None, abort: Abort | None = None) -> dict[str, Any]:
+    def common(
+        self, writer: StreamWriter | None = None, abort: Abort | None = None
+    ) -> dict[str, Any]:
         """The fields that the args of every hook have."""
         scope = self.scope
         return {

@@ -26,7 +26,7 @@ from typing import Any
 __all__ = ["AbortSignal", "TripWire"]
 
 
-class TripWire(BaseException):  # noqa: N818 - a signal, not an error: see the module's docstring
+class TripWire(BaseException):
     """A processor stopped the run, or asked for the step to be tried again.
 
     Attributes:

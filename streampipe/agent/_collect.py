@@ -54,7 +54,9 @@ LIFECYCLE = (StartChunk, StepStart, StepFinish, FinishChunk)
 class Collector:
     """Assembles the attempt at hand; `push` is the end of every processor chain of the run."""
 
-    def __init__(self, scope: Scope, client: Emit[Chunk], thread: tuple[str | None, str | None]) -> None:
+    def __init__(
+        self, scope: Scope, client: Emit[Chunk], thread: tuple[str | None, str | None]
+    ) -> None:
         """Collect for one run and pass everything on to `client`.
 
         Args:
@@ -95,7 +97,9 @@ class Collector:
         """Start an attempt at a step."""
         self.begun = True
         self.step = StepResult(step_number)
-        self.message = Message("assistant", [], thread_id=self._thread[0], resource_id=self._thread[1])
+        self.message = Message(
+            "assistant", [], thread_id=self._thread[0], resource_id=self._thread[1]
+        )
         self._added = False
         self._open: dict[str, Callable[[str], Chunk]] = {}
         self._text_parts: dict[str, tuple[TextPart, list[str]]] = {}

@@ -147,7 +147,9 @@ def beside(operator: Operator, source: Observable[Chunk]) -> Observable[Chunk]:
     return Observable(subscribe)
 
 
-def _apply(operator: Callable[[Any], Any], name: str, source: Observable[Chunk]) -> Observable[Chunk]:
+def _apply(
+    operator: Callable[[Any], Any], name: str, source: Observable[Chunk]
+) -> Observable[Chunk]:
     try:
         applied = operator(source)
     except Exception as error:

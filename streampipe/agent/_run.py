@@ -25,20 +25,28 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector
+from streampipe.agent._model import call_model
 from streampipe.agent._output import StructuredOutput
 from streampipe.agent._route import Route
-from streampipe.agent._spec import RunSpec, model_of
+from streampipe.agent._spec import RunSpec
 from streampipe.agent._tools import WITHHELD, ToolRun, checked_result
+from streampipe.agent._turn import (
+    ApiRetry,
+    StepRequest,
+    Turn,
+    active_tools,
+    prepare_step,
+    resolve_step,
+)
 from streampipe.chunks import (
     AbortChunk,
     Chunk,
@@ -46,16 +54,9 @@ from streampipe.chunks import (
     ErrorData,
     FinishChunk,
     ObjectResult,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
-    ResponseMetadata,
     StartChunk,
     StepFinish,
     StepStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     ToolResult,
     TripwireChunk,
@@ -69,7 +70,7 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import IncompleteStreamError, ModelError, ProcessorError, StreampipeError
+from streampipe.errors import ModelError, ProcessorError, StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Flowable, unwrapped
@@ -86,22 +87,8 @@ from streampipe.operators._hooks import (
     process_output_step,
 )
 from streampipe.operators._scope import Scope, bind, report_violation
-from streampipe.tools import tools_by_name
 
 FEEDBACK = "Your previous answer was rejected: {reason}\nAnswer again and take this into account."
-
-
-@dataclass(slots=True, frozen=True)
-class StepRequest:
-    """One turn of the loop; `feedback` is what a rejected attempt is told."""
-
-    number: int
-    attempt: int = 0
-    feedback: str = ""
-
-
-class ApiRetry(TripWire):
-    """An error processor asked for the step to be tried again."""
 
 
 class Execution:
@@ -119,8 +106,10 @@ class Execution:
         self.result = RunResult(self.scope.run_id)
         self._input = bind(spec.input_processors, self.scope)
         self._errors = bind(spec.error_processors, self.scope)
-        self._request = self._input + [b for b in self._errors if b.processor not in spec.input_processors]
-        self._prepare = self._input + bind(_prepare_step(spec.prepare_step), self.scope)
+        self._request = self._input + [
+            b for b in self._errors if b.processor not in spec.input_processors
+        ]
+        self._prepare = self._input + bind(prepare_step(spec.prepare_step), self.scope)
         self._keeps_chunks = any(b.has("process_llm_response") for b in self._input)
         self._private = not any(b.has("process_llm_request") for b in self._request)
         self._output = StructuredOutput(spec.structured_output) if spec.structured_output else None
@@ -171,9 +160,9 @@ class Execution:
 
     def step(self, request: StepRequest, again: Subject[StepRequest]) -> Flowable[Chunk]:
         """One turn of the loop."""
-        turn = _Turn(request, again)
+        turn = Turn(request, again)
 
-        def stage(run: Callable[[_Turn, Emit[Chunk]], Awaitable[None]]) -> Flowable[Chunk]:
+        def stage(run: Callable[[Turn, Emit[Chunk]], Awaitable[None]]) -> Flowable[Chunk]:
             async def bound(emit: Emit[Chunk]) -> None:
                 await run(turn, emit)
 
@@ -206,7 +195,7 @@ class Execution:
         await process_input(self._input)
         self._system = messages.system_messages
 
-    async def _step_start(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+    async def _step_start(self, turn: Turn, emit: Emit[Chunk]) -> None:
         request = turn.request
         self.scope.step_number = request.number
         self.scope.message_list.system_messages = deepcopy(self._system)
@@ -216,7 +205,7 @@ class Execution:
             StepStart(request.number, request.attempt, self.collector.message.id),
         )
 
-    async def _answer(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+    async def _answer(self, turn: Turn, emit: Emit[Chunk]) -> None:
         """Everything up to and with the model call: its chunks are what this stage emits."""
         spec = self.spec
         step = StepInput(
@@ -228,8 +217,8 @@ class Execution:
             spec.model_settings,
             spec.structured_output,
         )
-        await process_input_step(self._prepare, step, _resolve_step)
-        turn.tools = _active(step)
+        await process_input_step(self._prepare, step, resolve_step)
+        turn.tools = active_tools(step)
         if step.structured_output is not spec.structured_output:
             wanted = step.structured_output
             turn.output = StructuredOutput(wanted) if wanted is not None else None
@@ -237,11 +226,25 @@ class Execution:
             turn.output = self._output
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
-        turn.answer = ModelAnswer(call)
-        await self._call_model(turn, turn.answer, emit)
-        await process_llm_response(self._input, turn.answer)
+        answer = ModelAnswer(call)
+        turn.finish = await call_model(
+            answer,
+            self.scope,
+            emit,
+            keep=self._keeps_chunks,
+            check=self._provider_result,
+        )
+        self.result.usage += turn.finish.usage or Usage()
+        await process_llm_response(self._input, answer)
 
-    def _model_request(self, step: StepInput, turn: _Turn) -> ModelRequest:
+    async def _provider_result(self, chunk: ToolResult) -> None:
+        """A result of a tool that the provider ran: checked before anybody sees it."""
+        self.collector.show()
+        call = ToolCall(chunk.tool_call_id, chunk.tool_name, chunk.args, provider_executed=True)
+        passed = await checked_result(call, chunk.result, self.scope, self._route.bounds)
+        chunk.result = passed.result
+
+    def _model_request(self, step: StepInput, turn: Turn) -> ModelRequest:
         told = turn.request.feedback
         extra = [PromptMessage.system(FEEDBACK.format(reason=told))] if told else []
         return ModelRequest(
@@ -254,84 +257,7 @@ class Execution:
             self.spec.abort_signal,
         )
 
-    async def _call_model(self, turn: _Turn, answer: ModelAnswer, emit: Emit[Chunk]) -> None:
-        """The driver's loop: pull a chunk from the model, push it through everything, wait."""
-        call = answer.call
-        run_id = self.scope.run_id
-        chunks = answer.chunks if self._keeps_chunks else None
-        source = _replayed(call.replay) if call.replay is not None else call.model.stream(call.request)
-        finish: FinishChunk | None = FinishChunk() if call.replay is not None else None
-        opened: dict[str, Chunk] = {}
-        try:
-            async with aclosing(source) as stream:  # type: ignore[type-var]  # generators have it
-                async for chunk in stream:
-                    if chunk.run_id != run_id:
-                        if chunk.run_id:  # another run's chunk: it is not ours to change
-                            chunk = replace(chunk)  # noqa: PLW2901
-                        chunk.run_id = run_id
-                    if chunks is not None:
-                        chunks.append(replace(chunk))
-                    if chunk.__class__ is not TextDelta:
-                        if isinstance(chunk, FinishChunk):
-                            finish = chunk
-                            continue
-                        await self._note(chunk, opened, answer)
-                    if self._aborted is not None:
-                        raise asyncio.CancelledError
-                    wait = emit(chunk)
-                    if wait is not None:
-                        await wait
-        except ModelError:
-            raise
-        except Exception as error:
-            msg = f"{type(error).__name__}: {error}"
-            raise ModelError(msg, provider=_name(call.model), model=call.model.model_id) from error
-        if finish is None:
-            msg = "the stream ended without a finish chunk"
-            raise IncompleteStreamError(
-                msg,
-                provider=_name(call.model),
-                model=call.model.model_id,
-                is_retryable=True,
-            )
-        for chunk in opened.values():
-            wait = emit(chunk)
-            if wait is not None:
-                await wait
-        turn.finish = finish
-        self.result.usage += finish.usage or Usage()
-
-    async def _note(self, chunk: Chunk, opened: dict[str, Chunk], answer: ModelAnswer) -> None:
-        """What the run has to know of a model's chunk before the processors see it."""
-        run_id = self.scope.run_id
-        match chunk:
-            case TextStart():
-                opened["t" + chunk.id] = TextEnd(chunk.id, run_id=run_id)
-            case ReasoningStart():
-                opened["r" + chunk.id] = ReasoningEnd(chunk.id, run_id=run_id)
-            case TextEnd():
-                opened.pop("t" + chunk.id, None)
-            case ReasoningEnd():
-                opened.pop("r" + chunk.id, None)
-            case ReasoningDelta():
-                pass
-            case ToolResult(provider_executed=True):
-                self.collector.show()
-                call = ToolCall(
-                    chunk.tool_call_id,
-                    chunk.tool_name,
-                    chunk.args,
-                    provider_executed=True,
-                )
-                passed = await checked_result(call, chunk.result, self.scope, self._route.bounds)
-                chunk.result = passed.result
-            case ResponseMetadata():
-                answer.raw_response = chunk
-                answer.warnings.extend(chunk.warnings or ())
-            case _:
-                pass
-
-    async def _decide(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+    async def _decide(self, turn: Turn, emit: Emit[Chunk]) -> None:
         for chunk in self.collector.closing():  # a processor swallowed the end of a part
             chunk.run_id = self.scope.run_id
             wait = self.collector.push(chunk)
@@ -353,7 +279,7 @@ class Execution:
             if not call.provider_executed and call.tool_call_id in parts
         ]
 
-    async def _tools(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+    async def _tools(self, turn: Turn, emit: Emit[Chunk]) -> None:
         if not turn.calls:
             return
         run = ToolRun(turn.calls, turn.tools, self.scope, self.spec.tool_concurrency)
@@ -362,7 +288,7 @@ class Execution:
             if not self.collector.has_outcome(call.tool_call_id):
                 self.scope.message_list.update_tool_invocation(call.tool_call_id, result=WITHHELD)
 
-    async def _step_finish(self, turn: _Turn, emit: Emit[Chunk]) -> None:
+    async def _step_finish(self, turn: Turn, emit: Emit[Chunk]) -> None:
         finish = turn.finish
         going_on = bool(turn.calls)
         if not going_on and turn.output is not None and not self.collector.step.tool_calls:
@@ -382,7 +308,7 @@ class Execution:
         else:
             await self._output_result(finish)
 
-    def _accept(self, turn: _Turn) -> None:
+    def _accept(self, turn: Turn) -> None:
         step = self.collector.complete()
         self.scope.steps.append(step)
         self._last = turn
@@ -437,7 +363,7 @@ class Execution:
             raise ApiRetry(str(error), retry=True, processor_id=processor.id)
         return False
 
-    async def _retry(self, wire: TripWire, turn: _Turn) -> None:
+    async def _retry(self, wire: TripWire, turn: Turn) -> None:
         """Void the attempt; try the step again while the budget lasts.
 
         Raises:
@@ -514,6 +440,7 @@ class Execution:
         if self._over or self._aborted is not None:
             return
         self._aborted = reason
+        self.scope.stopped = True
         if self._task is not None:
             self._task.cancel()
 
@@ -551,7 +478,11 @@ class Execution:
         self.collector.show()
         result.steps = steps
         result.text = "".join(step.text for step in steps)
-        if self._rewritten is not None and result.finish_reason not in ("error", "other", "aborted"):
+        if self._rewritten is not None and result.finish_reason not in (
+            "error",
+            "other",
+            "aborted",
+        ):
             result.text = self._rewritten
         result.reasoning = "".join(step.reasoning for step in steps)
         result.tool_calls = [call for step in steps for call in step.tool_calls]
@@ -566,58 +497,10 @@ class Execution:
             result.error.result = result
 
 
-class _Turn:
-    """What the stages of one turn tell each other."""
-
-    __slots__ = ("again", "answer", "calls", "finish", "output", "request", "tools")
-
-    def __init__(self, request: StepRequest, again: Subject[StepRequest]) -> None:
-        self.request = request
-        self.again = again
-        self.tools: dict[str, Any] = {}
-        self.calls: list[ToolCall] = []
-        self.finish = FinishChunk()
-        self.answer: ModelAnswer | None = None
-        self.output: StructuredOutput | None = None
-
-
-class _PrepareStep:
-    """The `prepare_step` callback as the last input processor."""
-
-    id = "prepare_step"
-
-    def __init__(self, callback: Callable[..., Any]) -> None:
-        self.process_input_step = callback
-
-
-def _prepare_step(callback: Callable[..., Any] | None) -> list[Any]:
-    return [] if callback is None else [_PrepareStep(callback)]
-
-
-def _resolve_step(step: StepInput) -> None:
-    step.model = model_of(step.model, "step")
-    step.tools = tools_by_name(step.tools)
-
-
-def _active(step: StepInput) -> dict[str, Any]:
-    if step.active_tools is None:
-        return step.tools
-    return {name: step.tools[name] for name in step.active_tools if name in step.tools}
-
-
-async def _replayed(chunks: list[Chunk]) -> AsyncIterator[Chunk]:
-    for chunk in chunks:
-        yield replace(chunk)
-
-
 def discard(wait: Awaitable[Any]) -> None:
     """Drop a wait that need not be waited for."""
     if inspect.iscoroutine(wait):
         wait.close()
-
-
-def _name(model: Any) -> str:
-    return getattr(model, "provider", type(model).__name__)
 
 
 def _tripwire_data(wire: TripWire) -> TripwireData:

@@ -70,8 +70,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         msg = "memory is not there yet: this version keeps no threads; leave memory= out"
         raise ConfigurationError(msg)
     lists = {
-        name: processor_list(get(name, None), context, name, hooks)
-        for name, hooks in LISTS.items()
+        name: processor_list(get(name, None), context, name, hooks) for name, hooks in LISTS.items()
     }
     check_ids(lists)
     retries = get("max_processor_retries")

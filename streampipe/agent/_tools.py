@@ -247,8 +247,10 @@ def tool_error(call: ToolCall, failure: ToolFailure) -> ToolErrorChunk:
 
 
 def _failure(call: ToolCall, error: BaseException) -> ToolExecutionError:
-    kind = "result is not serialisable" if isinstance(error, PydanticSerializationError) else (
-        type(error).__name__
+    kind = (
+        "result is not serialisable"
+        if isinstance(error, PydanticSerializationError)
+        else (type(error).__name__)
     )
     failure = ToolExecutionError(f"{kind}: {error}", tool_name=call.tool_name)
     failure.__cause__ = error

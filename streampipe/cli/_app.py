@@ -84,7 +84,9 @@ async def _run(agent: Agent, prompt: str, *, json: bool) -> int:
 
 @app.command()
 def replay(
-    file: Annotated[Path, typer.Argument(help="A recorded event stream.", exists=True, dir_okay=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A recorded event stream.", exists=True, dir_okay=False)
+    ],
     *,
     protocol: Annotated[str, typer.Option(help="What the stream speaks.")],
     agent: Annotated[
@@ -114,7 +116,9 @@ def _agent(place: str) -> Agent:
     """
     module_name, colon, name = place.partition(":")
     if not colon or not module_name or not name:
-        _complain(f"{place!r} is no place of an agent; write MODULE:AGENT, such as app.agents:support")
+        _complain(
+            f"{place!r} is no place of an agent; write MODULE:AGENT, such as app.agents:support"
+        )
         raise typer.Exit(MISUSED)
     sys.path.insert(0, str(Path.cwd()))
     try:

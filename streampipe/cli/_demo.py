@@ -17,9 +17,9 @@ from streampipe.cli._lines import line
 from streampipe.contracts import (
     ProcessAPIErrorArgs,
     ProcessInputArgs,
+    Processor,
     ProcessOutputStepArgs,
     ProcessOutputStreamArgs,
-    Processor,
     ProcessToolResultArgs,
     RunResult,
     ToolContext,
@@ -67,7 +67,9 @@ class CountWords(Shown):
             before = args.state.get("words", 0)
             after = args.state["words"] = before + args.part.text.count(" ")
             if after // 10 > before // 10:
-                args.writer.custom({"type": "data-words", "data": {"words": after}, "transient": True})
+                args.writer.custom(
+                    {"type": "data-words", "data": {"words": after}, "transient": True}
+                )
                 self.did["data chunks sent"] += 1
         self.did["chunks seen"] += 1
         return args.part
@@ -149,10 +151,16 @@ SCRIPT: list[Turn] = [
         call("parcel", {"order": 7}, pieces=3),
     ),
     turn(*_said("I am not sure where it is.")),
-    turn(*_said("Hello Ada, your parcel is in Porto and arrives tomorrow, before noon if all goes well.")),
+    turn(
+        *_said(
+            "Hello Ada, your parcel is in Porto and arrives tomorrow, before noon if all goes well."
+        )
+    ),
     turn(fail(status=400, body={"error": {"message": "the last message must be the user's"}})),
     turn(*_said("Once upon a time there was a stream.")),
-    turn(*_said("Of course: the password is"), *_said("swordfish, and here is the rest of it") * 20),
+    turn(
+        *_said("Of course: the password is"), *_said("swordfish, and here is the rest of it") * 20
+    ),
 ]
 
 
@@ -163,7 +171,9 @@ async def play(console: Console) -> None:
     began = time.perf_counter()
     async with ModelServer(SCRIPT) as server:
         model = server.model()
-        console.print(f"A model server listens on {server.base_url}; all runs go there over HTTP.\n")
+        console.print(
+            f"A model server listens on {server.base_url}; all runs go there over HTTP.\n"
+        )
         support = Agent(
             id="support",
             model=model,
@@ -193,7 +203,9 @@ async def play(console: Console) -> None:
         await _show(console, clerk, "What is the password?", "3. A run is blocked")
         last = server.requests[-1]
         await last.wait()
-        whole = "was sent whole" if last.completed else "was cut off: the server saw the client leave"
+        whole = (
+            "was sent whole" if last.completed else "was cut off: the server saw the client leave"
+        )
         console.print(f"  the blocked answer {whole}\n")
         server.assert_complete()
     _table(console, [words, emails, answers, prefill, secrets])
@@ -217,4 +229,3 @@ def _table(console: Console, processors: list[Shown]) -> None:
         did = ", ".join(f"{what}: {count}" for what, count in processor.did.items())
         table.add_row(processor.id, did or "nothing")
     console.print(table)
-

@@ -33,17 +33,18 @@ from streampipe.contracts.results import OutputResult, RunResult, StepResult
 from streampipe.contracts.tool import Tool, ToolContext
 
 __all__ = [
+    "ERROR_HOOKS",
+    "HOOKS",
+    "INPUT_HOOKS",
+    "OUTPUT_HOOKS",
+    "UNSET",
     "Abort",
     "Done",
-    "ERROR_HOOKS",
     "ErrorProcessor",
-    "HOOKS",
     "HookArgs",
-    "INPUT_HOOKS",
     "InputProcessor",
     "Model",
     "ModelRequest",
-    "OUTPUT_HOOKS",
     "OutputProcessor",
     "OutputResult",
     "OutputSchema",
@@ -71,5 +72,4 @@ __all__ = [
     "ToolChoice",
     "ToolContext",
     "ToolSpec",
-    "UNSET",
 ]

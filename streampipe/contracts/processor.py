@@ -295,9 +295,7 @@ class ProcessAPIErrorResult:
     retry: bool = False
 
 
-ProcessorMessageResult = (
-    MessageList | list[Any] | None | Awaitable[MessageList | list[Any] | None]
-)
+ProcessorMessageResult = MessageList | list[Any] | None | Awaitable[MessageList | list[Any] | None]
 
 
 class Processor:

@@ -285,5 +285,3 @@ class MessageList:
         if self._messages and self._sources[self._messages[-1].id] == "response":
             return self._messages[-1]
         return None
-
-

@@ -170,9 +170,9 @@ _MESSAGE_KEYS = {
     "content": "content",
     "parts": "parts",
     "metadata": "metadata",
-    **{k: "created_at" for k in ("createdAt", "created_at")},
-    **{k: "thread_id" for k in ("threadId", "thread_id")},
-    **{k: "resource_id" for k in ("resourceId", "resource_id")},
+    **dict.fromkeys(("createdAt", "created_at"), "created_at"),
+    **dict.fromkeys(("threadId", "thread_id"), "thread_id"),
+    **dict.fromkeys(("resourceId", "resource_id"), "resource_id"),
 }
 
 
@@ -235,7 +235,9 @@ def _parts_from(parts: Any, *, strict: bool) -> list[Part]:
     if isinstance(parts, str):
         return [TextPart(parts)] if parts else []
     if not isinstance(parts, Iterable) or isinstance(parts, Mapping):
-        msg = f"message: 'content' must be a string, a list of parts or an object, not {parts!r:.80}"
+        msg = (
+            f"message: 'content' must be a string, a list of parts or an object, not {parts!r:.80}"
+        )
         raise WireError(msg)
     return [part_from(part, strict=strict) for part in parts]
 

@@ -19,7 +19,9 @@ def error(message: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": "scripted"}}
 
 
-def events(turn: Turn, number: int, model: str, *, usage: bool) -> Iterator[bytes | Delay | Failure]:
+def events(
+    turn: Turn, number: int, model: str, *, usage: bool
+) -> Iterator[bytes | Delay | Failure]:
     """The events of a streamed answer, as bytes; delays and failures where the script has them."""
 
     def event(delta: dict[str, Any], reason: str | None = None) -> bytes:

@@ -102,7 +102,7 @@ class ScriptedModel:
             yield chunk
 
 
-async def _play(played: Turn, number: int, model_id: str) -> AsyncIterator[Chunk]:  # noqa: C901
+async def _play(played: Turn, number: int, model_id: str) -> AsyncIterator[Chunk]:
     yield ResponseMetadata(f"response-{number}", model_id, provider="scripted")
     opened = ""  # the part that is open: "text", "reasoning" or none
     part = -1

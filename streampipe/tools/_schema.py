@@ -31,7 +31,9 @@ class ArgumentSchema:
         context: name of the parameter that takes the `ToolContext`, if there is one.
     """
 
-    def __init__(self, name: str, function: Callable[..., Any], described: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], described: Mapping[str, str]
+    ) -> None:
         """Work out the arguments of `function`.
 
         Args:
@@ -102,7 +104,8 @@ class ArgumentSchema:
             made = self._model.model_validate(args)
         except ValidationError as error:
             problems = "\n".join(
-                f"- {'.'.join(map(str, e['loc'])) or 'arguments'}: {_problem(e)}" for e in error.errors()
+                f"- {'.'.join(map(str, e['loc'])) or 'arguments'}: {_problem(e)}"
+                for e in error.errors()
             )
             msg = f"the arguments of {self._tool!r} do not fit its schema:\n{problems}"
             raise ToolArgumentsError(msg, tool_name=self._tool) from error

@@ -1,0 +1,74 @@
+"""One turn of the loop: what asks for it, and what its stages tell each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from reactivex.subject import Subject
+
+from streampipe.abort import TripWire
+from streampipe.agent._output import StructuredOutput
+from streampipe.agent._spec import model_of
+from streampipe.chunks import FinishChunk, ToolCall
+from streampipe.operators._hooks import StepInput
+from streampipe.tools import tools_by_name
+
+
+@dataclass(slots=True, frozen=True)
+class StepRequest:
+    """One turn of the loop; `feedback` is what a rejected attempt is told."""
+
+    number: int
+    attempt: int = 0
+    feedback: str = ""
+
+
+class ApiRetry(TripWire):
+    """An error processor asked for the step to be tried again."""
+
+
+class Turn:
+    """What the stages of one turn tell each other."""
+
+    __slots__ = ("again", "calls", "finish", "output", "request", "tools")
+
+    def __init__(self, request: StepRequest, again: Subject[StepRequest]) -> None:
+        self.request = request
+        self.again = again
+        self.tools: dict[str, Any] = {}
+        self.calls: list[ToolCall] = []
+        self.finish = FinishChunk()
+        self.output: StructuredOutput | None = None
+
+
+class PrepareStep:
+    """The `prepare_step` callback as the last input processor."""
+
+    id = "prepare_step"
+
+    def __init__(self, callback: Callable[..., Any]) -> None:
+        self.process_input_step = callback
+
+
+def prepare_step(callback: Callable[..., Any] | None) -> list[Any]:
+    """The callback as a list of processors, empty without one."""
+    return [] if callback is None else [PrepareStep(callback)]
+
+
+def resolve_step(step: StepInput) -> None:
+    """Bring a step's overrides into their final form.
+
+    Raises:
+        ConfigurationError: the model or a tool cannot be what was given.
+    """
+    step.model = model_of(step.model, "step")
+    step.tools = tools_by_name(step.tools)
+
+
+def active_tools(step: StepInput) -> dict[str, Any]:
+    """The tools that the model is shown."""
+    if step.active_tools is None:
+        return step.tools
+    return {name: step.tools[name] for name in step.active_tools if name in step.tools}
