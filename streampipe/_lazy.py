@@ -1,6 +1,7 @@
 """Names that are imported when they are first asked for.
 
-A package whose parts need heavy libraries exports them so: `__getattr__ = exported(__name__, {...})`.
+A package whose parts need heavy libraries exports them so:
+`__getattr__ = exported(__name__, {...})`.
 """
 
 from __future__ import annotations

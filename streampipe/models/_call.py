@@ -34,6 +34,7 @@ DRAIN = 0.2  # seconds to wait for the body's end after the protocol's: then the
 EXCERPT = 200  # characters of a bad answer that an error shows
 LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
 
+
 class Decoder(Protocol):
     """A protocol's events to chunks. Pure: it knows nothing of the network.
 

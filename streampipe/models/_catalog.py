@@ -5,11 +5,10 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streampipe.contracts import Model
 from streampipe.errors import ConfigurationError
-from streampipe.models._keys import key_from
 
 __all__ = ["ModelFactory", "register_provider", "resolve_model"]
 
@@ -24,6 +23,7 @@ class _Entry:
     provider: str
     base_url: str
     variable: str | None  # of the API key; None: the server wants none
+    api_key: str | None = field(default=None, repr=False)
     home: str = "streampipe.models.openai_chat:OpenAIChatModel"
 
     def __call__(self, model_id: str) -> Model:
@@ -32,8 +32,8 @@ class _Entry:
             model_id,
             provider=self.provider,
             base_url=self.base_url,
-            api_key=key_from(self.variable, self.provider) if self.variable else None,
-            api_key_env=None,
+            api_key=self.api_key,
+            api_key_env=self.variable,
         )
         return made
 
@@ -47,8 +47,8 @@ def _compatible(model_id: str) -> Model:
             f"such as http://localhost:8000/v1, or use OpenAIChatModel({model_id!r}, base_url=...)"
         )
         raise ConfigurationError(msg)
-    variable = "OPENAI_API_KEY" if os.environ.get("OPENAI_API_KEY") else None
-    return _Entry("openai-compatible", base_url, variable)(model_id)
+    key = os.environ.get("OPENAI_API_KEY")  # goes with the address, where the server wants one
+    return _Entry("openai-compatible", base_url, None, key)(model_id)
 
 
 _OPENAI = _Entry("openai", "https://api.openai.com/v1", "OPENAI_API_KEY")

@@ -38,9 +38,10 @@ CAUGHT = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
 def translated(error: Exception, url: str) -> StreampipeError:
-    """An exception of httpx as one of ours; the message names the host, not the whole address."""
+    """An exception of httpx as one of ours, naming the host."""
     ours, retryable = next(ERRORS[cls] for cls in type(error).__mro__ if cls in ERRORS)
-    host = httpx.URL(url).netloc.decode() if not isinstance(error, httpx.InvalidURL) else url
+    # The address may hold a password; and one that is invalid has no host to name.
+    host = "base_url" if ours is ConfigurationError else httpx.URL(url).netloc.decode()
     msg = f"{host}: {type(error).__name__}: {error}".removesuffix(": ")
     return ours(msg, is_retryable=retryable) if issubclass(ours, ModelError) else ours(msg)
 

@@ -6,6 +6,8 @@ from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from streampipe.errors import ConfigurationError
+
 __all__ = ["Timeout", "Transport", "TransportResponse"]
 
 
@@ -20,6 +22,23 @@ class Timeout:
 
     connect: float | None = 10.0
     read: float | None = 300.0
+
+    @classmethod
+    def of(cls, seconds: float | None) -> Timeout:
+        """One number for both; connecting never takes longer than by default.
+
+        >>> Timeout.of(60.0)
+        Timeout(connect=10.0, read=60.0)
+
+        Raises:
+            ConfigurationError: the number is not positive.
+        """
+        if seconds is None:
+            return cls(None, None)
+        if seconds <= 0:
+            msg = f"timeout must be a positive number of seconds, or None, not {seconds!r}"
+            raise ConfigurationError(msg)
+        return cls(min(10.0, seconds), seconds)
 
 
 class TransportResponse(Protocol):
@@ -55,7 +74,7 @@ class Transport(Protocol):
         *,
         headers: Mapping[str, str],
         content: bytes,
-        timeout: Timeout,
+        timeout: Timeout,  # noqa: ASYNC109 - it limits each wait, not the whole
     ) -> TransportResponse:
         """Send a request and wait for the head of its answer, whatever its status.
 

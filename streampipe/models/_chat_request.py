@@ -1,0 +1,255 @@
+"""A request in the OpenAI Chat Completions protocol."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic_core import to_json
+
+from streampipe.contracts import ModelRequest
+from streampipe.errors import ConfigurationError
+from streampipe.messages import (
+    FilePart,
+    Part,
+    PromptMessage,
+    ReasoningPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+
+@dataclass(slots=True, frozen=True)
+class Dialect:
+    """Where servers of the protocol differ in what they take.
+
+    Attributes:
+        token_limit: what `max_output_tokens` is called. OpenAI refuses `max_tokens` for its
+            reasoning models; other servers know `max_tokens`, some of them nothing else.
+        seed: what `seed` is called.
+        stream_options: whether `stream_options` is known; usage comes without it then.
+        reasoning: whether the reasoning that led to a tool call is wanted back.
+    """
+
+    token_limit: str = "max_tokens"  # noqa: S105 - a name, no password
+    seed: str = "seed"
+    stream_options: bool = True
+    reasoning: bool = False
+
+
+COMPATIBLE = Dialect()
+DIALECTS: Mapping[str, Dialect] = {
+    "deepseek": Dialect(reasoning=True),  # refuses a tool loop without it
+    "mistral": Dialect(seed="random_seed", stream_options=False),  # refuses keys unknown to it
+    "openai": Dialect(token_limit="max_completion_tokens"),  # noqa: S106 - a name, no password
+}
+
+_SETTINGS = frozenset(
+    {
+        "frequency_penalty",
+        "parallel_tool_calls",
+        "presence_penalty",
+        "reasoning_effort",
+        "stop",
+        "temperature",
+        "top_p",
+    },
+)
+
+
+def encode_request(
+    request: ModelRequest,
+    model_id: str,
+    *,
+    provider: str = "openai",
+    dialect: Dialect | None = None,
+    warnings: list[str] | None = None,
+) -> dict[str, Any]:
+    """The body of a streaming call. Pure: the request stays as it is.
+
+    Args:
+        request: what is asked.
+        model_id: the provider's name of the model.
+        provider: whose `provider_options` are merged in last, over everything else.
+        dialect: what the server takes; by default the provider's own.
+        warnings: is told what the protocol cannot carry and was left out.
+
+    Raises:
+        ConfigurationError: an option has a form that no server takes.
+    """
+    dialect = dialect or DIALECTS.get(provider, COMPATIBLE)
+    told: list[str] = [] if warnings is None else warnings
+    body: dict[str, Any] = {
+        "model": model_id,
+        "messages": [m for said in request.prompt for m in _messages(said, dialect, told)],
+        "stream": True,
+    }
+    if dialect.stream_options:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.parameters,
+                },
+            }
+            for tool in request.tools
+        ]
+        body["tool_choice"] = _tool_choice(request.tool_choice)
+    body.update(_settings(request.settings, dialect, told))
+    if request.structured_output is not None:
+        body["response_format"] = {
+            "type": "json_schema",
+            "json_schema": {
+                # Titles of generic types have brackets, which the protocol does not allow.
+                "name": re.sub(r"[^A-Za-z0-9_-]", "_", request.structured_output.name)[:64],
+                "schema": request.structured_output.schema,
+            },
+        }
+    options = request.provider_options.get(provider, {})
+    if not isinstance(options, Mapping):
+        msg = f"provider_options[{provider!r}] must be a dict of body fields, not {options!r:.80}"
+        raise ConfigurationError(msg)
+    return body | dict(options)
+
+
+def _tool_choice(choice: Any) -> Any:
+    if choice in ("auto", "none", "required"):
+        return choice
+    if isinstance(choice, Mapping) and isinstance(choice.get("tool_name"), str):
+        return {"type": "function", "function": {"name": choice["tool_name"]}}
+    msg = (
+        "tool_choice must be 'auto', 'none', 'required' or {'tool_name': name}, "
+        f"not {choice!r:.80}"
+    )
+    raise ConfigurationError(msg)
+
+
+def _settings(settings: Mapping[str, Any], dialect: Dialect, told: list[str]) -> dict[str, Any]:
+    names = {"max_output_tokens": dialect.token_limit, "seed": dialect.seed}
+    fields: dict[str, Any] = {}
+    for name, value in settings.items():
+        if value is None:
+            continue
+        if name in names or name in _SETTINGS:
+            fields[names.get(name, name)] = value
+        else:
+            told.append(
+                f"setting {name!r} is no part of the chat protocol and was left out; "
+                "provider_options can send it"
+            )
+    return fields
+
+
+def _messages(
+    message: PromptMessage,
+    dialect: Dialect,
+    told: list[str],
+) -> Iterator[dict[str, Any]]:
+    if message.role == "system":
+        yield {"role": "system", "content": message.text}
+    elif message.role == "tool":
+        for part in message.content:
+            if isinstance(part, ToolResultPart):
+                yield _result(part)
+            else:
+                told.append(_left_out(part, message))
+    elif message.role == "assistant":
+        yield from _assistant(message, dialect, told)
+    else:
+        content = [c for part in message.content if (c := _shown(part, message, told))]
+        if len(content) == 1 and content[0]["type"] == "text":
+            yield {"role": "user", "content": content[0]["text"]}
+        elif content:
+            yield {"role": "user", "content": content}
+
+
+def _assistant(
+    message: PromptMessage,
+    dialect: Dialect,
+    told: list[str],
+) -> Iterator[dict[str, Any]]:
+    calls: list[dict[str, Any]] = []
+    reasoning: list[str] = []
+    for part in message.content:
+        if isinstance(part, ToolCallPart):
+            calls.append(
+                {
+                    "id": part.tool_call_id,
+                    "type": "function",
+                    "function": {"name": part.tool_name, "arguments": _arguments(part.args)},
+                },
+            )
+        elif isinstance(part, ReasoningPart):
+            reasoning.append(part.text)  # where it is not wanted back, servers make their own
+        elif not isinstance(part, TextPart):
+            told.append(_left_out(part, message))
+    said = {"role": "assistant", "content": message.text or None}
+    if calls:
+        if dialect.reasoning and reasoning:
+            said["reasoning_content"] = "".join(reasoning)
+        yield {**said, "tool_calls": calls}
+    elif message.text:
+        yield said
+
+
+def _arguments(args: Any) -> str:
+    """Arguments as JSON text. None stands for text that was no JSON, which servers refuse."""
+    return _json({} if args is None else args)
+
+
+def _result(part: ToolResultPart) -> dict[str, Any]:
+    text = part.result if isinstance(part.result, str) else _json(part.result)
+    if part.is_error:  # the protocol has no flag for it: the model is told in words
+        text = f"Error: {text}"
+    return {"role": "tool", "tool_call_id": part.tool_call_id, "content": text}
+
+
+def _json(value: Any) -> str:
+    return to_json(value, fallback=str, bytes_mode="base64").decode()
+
+
+def _shown(part: Part, message: PromptMessage, told: list[str]) -> dict[str, Any] | None:
+    """A part of a user's message."""
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text} if part.text else None
+    if isinstance(part, FilePart):
+        return _file(part)
+    told.append(_left_out(part, message))
+    return None
+
+
+_ADDRESS: Sequence[str] = ("http://", "https://", "data:")
+
+
+def _file(part: FilePart) -> dict[str, Any]:
+    """A file as the protocol has it: images by address or data, sound by data, others as files.
+
+    Raises:
+        ConfigurationError: sound by address.
+    """
+    mime = part.mime_type
+    given = part.data.startswith(tuple(_ADDRESS))
+    url = part.data if given else f"data:{mime};base64,{part.data}"
+    if mime.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    if mime.startswith("audio/"):
+        if not url.startswith("data:"):
+            msg = f"the chat protocol takes no sound by address ({url:.80}): give it as base64"
+            raise ConfigurationError(msg)
+        kind = mime.removeprefix("audio/").removeprefix("x-")
+        kind = {"mpeg": "mp3", "wave": "wav"}.get(kind, kind)
+        data = url.partition(",")[2]
+        return {"type": "input_audio", "input_audio": {"data": data, "format": kind}}
+    # OpenAI wants a data URL here; routers in front of it take an address too.
+    return {"type": "file", "file": {"filename": part.filename or "file", "file_data": url}}
+
+
+def _left_out(part: Part, message: PromptMessage) -> str:
+    return f"a {part.type!r} part of a {message.role} message was left out: no part of the protocol"
