@@ -1,4 +1,7 @@
-"""Operators over streams of chunks, for use in `pipe()`: `from streampipe import operators as ops`."""
+"""Operators over streams of chunks, for use in `pipe()`.
+
+By convention: `from streampipe import operators as ops`.
+"""
 
 if __name__ != "streampipe.operators":
     raise ImportError("import streampipe.operators, not operators")

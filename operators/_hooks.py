@@ -58,7 +58,7 @@ class StepInput:
 
 @dataclass(slots=True)
 class ModelCall:
-    """A model about to be called; with `replay` it is not called, the chunks stand for its answer."""
+    """A model about to be called; with `replay` the chunks stand for its answer."""
 
     model: Model
     request: ModelRequest

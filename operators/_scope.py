@@ -45,7 +45,7 @@ def data_chunk(
         raise ValueError(msg)  # noqa: TRY004 - the contract says ValueError
     unknown = set(chunk) - {"type", "data", "transient", "runId", "run_id", "from", "from_"}
     if unknown:
-        msg = f"writer.custom: unknown key {sorted(unknown)[0]!r}; known: type, data, transient"
+        msg = f"writer.custom: unknown key {min(unknown)!r}; known: type, data, transient"
         raise ValueError(msg)
     made = DataChunk(str(chunk.get("type", "")), chunk.get("data"), bool(chunk.get("transient")))
     made.from_ = chunk.get("from_") or chunk.get("from") or "AGENT"

@@ -77,7 +77,7 @@ class Agent:
         return Execution(resolve(self, prompt, {**self.options, **options}))
 
     def observe(self, prompt: Any, **options: Unpack[CallOptions]) -> Flowable[Chunk]:
-        """The run as a cold observable: each subscription is a run of its own, disposing cancels it.
+        """The run as a cold observable: each subscription is a run, disposing cancels it.
 
         A block or a failure of the run is told in its chunks (`tripwire`, `error`, then `finish`);
         the observable itself then completes.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from streampipe.agent._output import StructuredOutput
 from streampipe.chunks import (
     Chunk,
     DataChunk,
@@ -34,7 +35,8 @@ from streampipe.chunks import (
     ToolErrorChunk,
     ToolResult,
 )
-from streampipe.contracts import StepResult
+from streampipe.contracts import RunResult, StepResult
+from streampipe.errors import StreampipeError
 from streampipe.messages import (
     DataPart,
     FilePart,
@@ -300,3 +302,35 @@ def _is_empty(part: Part) -> bool:
     if isinstance(part, ReasoningPart):
         return not part.text and part.signature is None and part.redacted is None
     return isinstance(part, TextPart) and not part.text
+
+
+def settle(
+    result: RunResult,
+    scope: Scope,
+    output: StructuredOutput | None,
+    rewritten: str | None,
+) -> None:
+    """Fill in a run's result from its accepted steps and its response messages.
+
+    Args:
+        result: what the run has noted so far.
+        scope: the run.
+        output: the structured output of the agent, if it has one.
+        rewritten: the text, where `process_output_result` changed the stored one.
+    """
+    steps = scope.steps
+    result.steps = steps
+    result.text = "".join(step.text for step in steps)
+    if rewritten is not None and result.finish_reason not in ("error", "other", "aborted"):
+        result.text = rewritten
+    result.reasoning = "".join(step.reasoning for step in steps)
+    result.tool_calls = [call for step in steps for call in step.tool_calls]
+    result.tool_results = [r for step in steps for r in step.tool_results]
+    result.warnings = [w for step in steps for w in step.warnings]
+    result.messages = list(scope.message_list.response)
+    result.response = steps[-1].response if steps else None
+    if steps and steps[-1].object is not None:
+        value = steps[-1].object
+        result.object = output.instance(value) if output else value
+    if isinstance(result.error, StreampipeError):
+        result.error.result = result

@@ -33,7 +33,7 @@ from typing import Any
 from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
-from streampipe.agent._collect import Collector
+from streampipe.agent._collect import Collector, settle
 from streampipe.agent._model import call_model
 from streampipe.agent._output import StructuredOutput
 from streampipe.agent._route import Route
@@ -70,7 +70,7 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import ModelError, ProcessorError, StreampipeError
+from streampipe.errors import ModelError, ProcessorError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Flowable, unwrapped
@@ -140,16 +140,17 @@ class Execution:
         finally:
             forget()
             self._over = True
-            self._settle_result()
+            self.collector.show()
+            settle(self.result, self.scope, self._output, self._rewritten)
 
     async def _guarded(self) -> None:
         try:
             if self._aborted is not None:
                 raise asyncio.CancelledError
             await concat(
-                create(self._begin),
+                effect(self._begin),
                 of(StepRequest(0)).pipe(feedback(self.step)),
-                create(self._finish),
+                effect(self._finish),
             ).into(self.head)
         except TripWire as wire:
             await self._blocked(wire)
@@ -162,24 +163,20 @@ class Execution:
         """One turn of the loop."""
         turn = Turn(request, again)
 
-        def stage(run: Callable[[Turn, Emit[Chunk]], Awaitable[None]]) -> Flowable[Chunk]:
-            async def bound(emit: Emit[Chunk]) -> None:
-                await run(turn, emit)
+        async def answer(emit: Emit[Chunk]) -> None:
+            await self._answer(turn, emit)
 
-            return create(bound)
-
-        answer = stage(self._answer).pipe(catch_api_error(self._on_api_error))
-        turns = concat(
-            stage(self._step_start),
-            self._route.through(answer),
-            stage(self._decide),
-            stage(self._tools),
-            stage(self._step_finish),
+        stages = concat(
+            effect(self._step_start, turn),
+            self._route.through(create(answer).pipe(catch_api_error(self._on_api_error))),
+            effect(self._decide, turn),
+            effect(self._tools, turn),
+            effect(self._step_finish, turn),
         )
 
         async def guarded(emit: Emit[Chunk]) -> None:
             try:
-                await turns.into(emit)
+                await stages.into(emit)
             except TripWire as wire:
                 await self._retry(wire, turn)
 
@@ -187,7 +184,7 @@ class Execution:
 
     # --- the stages ------------------------------------------------------------------------
 
-    async def _begin(self, emit: Emit[Chunk]) -> None:
+    async def _begin(self) -> None:
         messages = self.scope.message_list
         for message in self.spec.messages:
             messages.add(deepcopy(message))
@@ -195,7 +192,7 @@ class Execution:
         await process_input(self._input)
         self._system = messages.system_messages
 
-    async def _step_start(self, turn: Turn, emit: Emit[Chunk]) -> None:
+    async def _step_start(self, turn: Turn) -> None:
         request = turn.request
         self.scope.step_number = request.number
         self.scope.message_list.system_messages = deepcopy(self._system)
@@ -257,7 +254,7 @@ class Execution:
             self.spec.abort_signal,
         )
 
-    async def _decide(self, turn: Turn, emit: Emit[Chunk]) -> None:
+    async def _decide(self, turn: Turn) -> None:
         for chunk in self.collector.closing():  # a processor swallowed the end of a part
             chunk.run_id = self.scope.run_id
             wait = self.collector.push(chunk)
@@ -279,7 +276,7 @@ class Execution:
             if not call.provider_executed and call.tool_call_id in parts
         ]
 
-    async def _tools(self, turn: Turn, emit: Emit[Chunk]) -> None:
+    async def _tools(self, turn: Turn) -> None:
         if not turn.calls:
             return
         run = ToolRun(turn.calls, turn.tools, self.scope, self.spec.tool_concurrency)
@@ -288,7 +285,7 @@ class Execution:
             if not self.collector.has_outcome(call.tool_call_id):
                 self.scope.message_list.update_tool_invocation(call.tool_call_id, result=WITHHELD)
 
-    async def _step_finish(self, turn: Turn, emit: Emit[Chunk]) -> None:
+    async def _step_finish(self, turn: Turn) -> None:
         finish = turn.finish
         going_on = bool(turn.calls)
         if not going_on and turn.output is not None and not self.collector.step.tool_calls:
@@ -342,7 +339,7 @@ class Execution:
     def _stored_text(self) -> str:
         return "".join(message.text for message in self.scope.message_list.response)
 
-    async def _finish(self, emit: Emit[Chunk]) -> None:
+    async def _finish(self) -> None:
         last = self._last.finish
         finish = FinishChunk(
             last.reason,
@@ -356,7 +353,7 @@ class Execution:
 
     # --- what goes wrong -------------------------------------------------------------------
 
-    async def _on_api_error(self, error: ModelError, attempt: int) -> bool:
+    async def _on_api_error(self, error: ModelError, _attempt: int) -> bool:
         """Ask the error processors; a granted retry runs the whole step again."""
         processor = await process_api_error(self._errors, error)
         if processor is not None and self.scope.retry_count < self.spec.max_retries:
@@ -473,28 +470,14 @@ class Execution:
         else:
             await wait
 
-    def _settle_result(self) -> None:
-        result, steps = self.result, self.scope.steps
-        self.collector.show()
-        result.steps = steps
-        result.text = "".join(step.text for step in steps)
-        if self._rewritten is not None and result.finish_reason not in (
-            "error",
-            "other",
-            "aborted",
-        ):
-            result.text = self._rewritten
-        result.reasoning = "".join(step.reasoning for step in steps)
-        result.tool_calls = [call for step in steps for call in step.tool_calls]
-        result.tool_results = [r for step in steps for r in step.tool_results]
-        result.warnings = [w for step in steps for w in step.warnings]
-        result.messages = list(self.scope.message_list.response)
-        result.response = steps[-1].response if steps else None
-        if steps and steps[-1].object is not None:
-            value = steps[-1].object
-            result.object = self._output.instance(value) if self._output else value
-        if isinstance(result.error, StreampipeError):
-            result.error.result = result
+
+def effect(run: Callable[..., Awaitable[None]], *args: Any) -> Flowable[Chunk]:
+    """A stage that has no chunks of its own: what it sends enters at the head of the chain."""
+
+    async def stage(_emit: Emit[Chunk]) -> None:
+        await run(*args)
+
+    return create(stage)
 
 
 def discard(wait: Awaitable[Any]) -> None:

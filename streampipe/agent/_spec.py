@@ -141,7 +141,10 @@ def processor_list(
     if value is None:
         return []
     if not isinstance(value, list | tuple):
-        msg = f"{where} must be a list, or a function of request_context returning one, not {value!r:.80}"
+        msg = (
+            f"{where} must be a list, or a function of request_context returning one, "
+            f"not {value!r:.80}"
+        )
         raise ConfigurationError(msg)
     for index, element in enumerate(value):
         place = f"{where}[{index}]"

@@ -13,7 +13,7 @@ type_ = type  # `type` is a field of every chunk
 Origin = Literal["AGENT", "USER", "SYSTEM", "WORKFLOW"]
 ORIGINS = ("AGENT", "USER", "SYSTEM", "WORKFLOW")
 FinishReason = str
-"""`stop`, `length`, `tool-calls`, `content-filter`, `error`, `other`, `aborted`; a step's: `retry`."""
+"""`stop`, `length`, `tool-calls`, `content-filter`, `error`, `other`, `aborted`; steps: `retry`."""
 ProviderMetadata = dict[str, Any]
 
 

@@ -135,4 +135,4 @@ def _agent(place: str) -> Agent:
 
 
 def _complain(message: object) -> None:
-    print(f"streampipe: {message}", file=sys.stderr)
+    typer.echo(f"streampipe: {message}", err=True)

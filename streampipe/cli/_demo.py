@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -213,7 +214,7 @@ async def play(console: Console) -> None:
 
 
 async def _show(console: Console, agent: Agent, prompt: Any, title: str) -> RunResult:
-    console.print(f"[bold]{escape(title)}[/]")
+    console.print(f"[bold]{escape(title)}[/]", soft_wrap=True)
     async with agent.stream(prompt) as run:
         async for chunk in run:
             console.print(line(chunk), soft_wrap=True)
@@ -224,7 +225,8 @@ async def _show(console: Console, agent: Agent, prompt: Any, title: str) -> RunR
 
 
 def _table(console: Console, processors: list[Shown]) -> None:
-    table = Table("processor", "what it did", title="What each processor did")
+    frame = box.HEAVY_HEAD if console.is_terminal else box.ASCII
+    table = Table("processor", "what it did", title="What each processor did", box=frame)
     for processor in processors:
         did = ", ".join(f"{what}: {count}" for what, count in processor.did.items())
         table.add_row(processor.id, did or "nothing")

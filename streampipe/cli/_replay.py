@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -41,7 +42,7 @@ class _Recorded:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:  # noqa: ARG002
         events, decoder = EventStream(), self._decoder()
-        for event in [*events.feed(self._data), *events.end()]:
+        for event in events.feed(self._data):
             for chunk in decoder.feed(event):
                 self._seen(chunk)
                 yield chunk
@@ -102,7 +103,8 @@ def _events(data: bytes, decoder: Callable[[], Decoder]) -> list[Chunk]:
 
 def show_rows(rows: list[Row], console: Console) -> None:
     """Print both lanes side by side."""
-    table = Table("from the model", "to the client", expand=True)
+    frame = box.HEAVY_HEAD if console.is_terminal else box.ASCII
+    table = Table("from the model", "to the client", expand=True, box=frame)
     for model, client in rows:
         if model or client:
             table.add_row("\n".join(map(_cell, model)), "\n".join(map(_cell, client)))

@@ -82,7 +82,8 @@ def part_from(obj: Any, *, strict: bool = False) -> Part:
         if key in names:
             values[names[key]] = item
         elif strict:
-            msg = f"part {kind!r}: unknown key {key!r}; known: {', '.join(sorted(set(names.values())))}"
+            known = ", ".join(sorted(set(names.values())))
+            msg = f"part {kind!r}: unknown key {key!r}; known: {known}"
             raise WireError(msg)
         else:
             extra[key] = item

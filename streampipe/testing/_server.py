@@ -259,10 +259,10 @@ async def _play(
             await _write(writer, entry[start : start + (1 << 16)])
         return await _write(writer, b"")
     pieces = list(entry.pieces)
-    while pieces and isinstance(pieces[0], Delay):
-        await asyncio.sleep(pieces.pop(0).seconds)  # type: ignore[union-attr]  # a Delay
-    first = pieces[0] if pieces else None
+    first = next((piece for piece in pieces if not isinstance(piece, Delay)), None)
     if isinstance(first, Failure):
+        for piece in pieces[: pieces.index(first)]:
+            await asyncio.sleep(piece.seconds)  # type: ignore[union-attr]  # only delays are there
         told = first.body if first.body is not None else wire.error("scripted failure")
         return await _json(writer, first.status, told)
     if not body.get("stream"):

@@ -1,4 +1,4 @@
-"""A function's signature as a pydantic model: the schema a model sees, the check of what it sends."""
+"""A function's signature as a pydantic model: a schema to show, a check of what is sent."""
 
 from __future__ import annotations
 
