@@ -15,10 +15,12 @@ from streampipe.testing._script import (
     turn,
 )
 from streampipe.testing._scripted import ScriptedModel
-from streampipe.testing._server import ModelServer, ServedRequest
+from streampipe.testing._server import Answer, Connection, ModelServer, ServedRequest
 
 __all__ = [
+    "Answer",
     "Call",
+    "Connection",
     "Delay",
     "Failure",
     "ModelServer",

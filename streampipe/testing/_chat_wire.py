@@ -28,9 +28,13 @@ def events(
         choice = {"index": 0, "delta": delta, "finish_reason": reason}
         return _event(_envelope("chat.completion.chunk", number, model, [choice]))
 
-    yield event({"role": "assistant", "content": ""})
+    opening = event({"role": "assistant", "content": ""})
+    begun = False
     calls = 0
     for place, piece in enumerate(turn.pieces):
+        if not begun and not isinstance(piece, Delay):
+            begun = True
+            yield opening
         match piece:
             case str():
                 yield event({"content": piece})
@@ -44,6 +48,8 @@ def events(
                 yield piece
             case _:
                 pass  # the server refuses other pieces when it is built
+    if not begun:
+        yield opening
     if turn.incomplete:
         return
     yield event({}, _REASONS.get(turn.reason, turn.reason))

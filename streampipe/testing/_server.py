@@ -4,29 +4,74 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
 from streampipe import models
 from streampipe.chunks import Chunk
-from streampipe.contracts import Model
 from streampipe.errors import ConfigurationError
 from streampipe.testing import _chat_wire as wire
 from streampipe.testing._script import Delay, Failure, Piece, Turn, turns_of
 
-__all__ = ["ModelServer", "ServedRequest"]
+if TYPE_CHECKING:  # it needs an HTTP client, which is imported when a model is asked for
+    from streampipe.models import OpenAIChatModel
+
+__all__ = ["Answer", "Connection", "ModelServer", "ServedRequest"]
 
 PATH = "/v1/chat/completions"
 LARGEST_BODY = 64 << 20  # bytes
+PIECE = 1 << 16  # bytes of a long body that are written at once
 _PHRASES = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
 
-Entry = Turn | Piece | Iterable[Piece] | bytes | Path
+
+@dataclass(slots=True, frozen=True)
+class Answer:
+    """An answer as it goes over the wire, for what a turn cannot say.
+
+    Attributes:
+        body: the bytes, a file of them, or several pieces that are sent one by one.
+        status: HTTP status code.
+        headers: besides those of the framing; an event stream unless they say otherwise.
+    """
+
+    body: bytes | Path | Sequence[bytes] = b""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+Entry = Turn | Piece | Iterable[Piece] | Answer | bytes | Path
+
+
+@dataclass(slots=True, eq=False)
+class Connection:
+    """A connection of a client.
+
+    Attributes:
+        opened: `time.monotonic()` when it was accepted.
+        closed: the same when it was seen to be closed, by whichever side.
+    """
+
+    opened: float = field(default_factory=time.monotonic)
+    closed: float | None = None
+    _over: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
+
+    async def wait(self) -> float:
+        """Wait until it is closed; returns when that was, on the monotonic clock."""
+        await self._over.wait()
+        return self.closed or 0.0
+
+    def end(self) -> None:
+        """Note the end; the first time counts."""
+        if self.closed is None:
+            self.closed = time.monotonic()
+            self._over.set()
 
 
 @dataclass(slots=True, eq=False)
@@ -68,6 +113,22 @@ class _BrokenError(Exception):
     """The script breaks the connection here."""
 
 
+class _Reader(asyncio.StreamReader):
+    """Tells at once that the client has gone, also while an answer is being written."""
+
+    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._connection = connection
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self._connection.end()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self._connection.end()
+
+
 class ModelServer:
     """Answers chat-completions requests on loopback, a turn of the script each.
 
@@ -82,30 +143,33 @@ class ModelServer:
 
     Attributes:
         requests: what it was asked, oldest first.
+        connections: the connections it was asked over, oldest first.
     """
 
-    def __init__(self, script: Iterable[Entry], *, repeat: bool = False) -> None:
+    def __init__(self, script: Iterable[Entry] = (), *, repeat: bool = False) -> None:
         """Take a script.
 
         Args:
             script: as `ScriptedModel` takes it; an entry may also be the bytes of an event stream,
-                or the path of a file with them. `fail(status=...)` first in its turn is an HTTP
-                error, later it breaks the connection.
+                the path of a file with them, or an `Answer`. `fail(status=...)` first in its turn
+                is an HTTP error, later it breaks the connection.
             repeat: start again after the last turn instead of answering with an error.
 
         Raises:
             ConfigurationError: an entry cannot be told in this protocol.
         """
         self.requests: list[ServedRequest] = []
+        self.connections: list[Connection] = []
         self._entries = [_entry(entry) for entry in script]
         self._repeat = repeat
         self._played = 0
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[Any]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> Self:
         """Listen on a free port of loopback."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._protocol, "127.0.0.1", 0)
         return self
 
     async def __aexit__(
@@ -119,10 +183,10 @@ class ModelServer:
         if server is None:
             return
         server.close()
-        for task in self._connections:
+        for task in self._tasks:
             task.cancel()
-        if self._connections:
-            await asyncio.wait(self._connections)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         await server.wait_closed()
 
     @property
@@ -138,7 +202,14 @@ class ModelServer:
         port = self._server.sockets[0].getsockname()[1]
         return f"http://127.0.0.1:{port}/v1"
 
-    def model(self, model_id: str = "scripted", **options: Any) -> Model:
+    async def closed(self) -> float:
+        """Wait until every connection so far is closed; returns when the last one was.
+
+        On the monotonic clock; 0.0 when there was no connection.
+        """
+        return max([await connection.wait() for connection in self.connections], default=0.0)
+
+    def model(self, model_id: str = "scripted", **options: Any) -> OpenAIChatModel:
         """A model that asks this server; `options` are those of `OpenAIChatModel`."""
         options.setdefault("api_key", "no-key")
         return models.OpenAIChatModel(model_id, base_url=self.base_url, **options)
@@ -156,45 +227,71 @@ class ModelServer:
 
     # --- a connection ----------------------------------------------------------------------
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _protocol(self) -> asyncio.Protocol:
+        """What serves the next connection."""
+        loop = asyncio.get_running_loop()
+        connection = Connection()
+        self.connections.append(connection)
+        serve = functools.partial(self._serve, connection)
+        return asyncio.StreamReaderProtocol(_Reader(connection, loop), serve, loop=loop)
+
+    async def _serve(
+        self,
+        connection: Connection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         task = asyncio.current_task()
         if task is not None:
-            self._connections.add(task)
-            task.add_done_callback(self._connections.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         try:
-            while await self._request(reader, writer):
-                pass
+            while True:
+                await self._request(connection, reader, writer)
         except asyncio.CancelledError:
-            pass  # the server stops
+            writer.transport.abort()  # the server stops: nobody waits for what is still unsent
         except (ConnectionError, asyncio.IncompleteReadError, _ClientGoneError):
             pass  # the client left; its request says so
         except _BrokenError:
-            writer.transport.abort()
+            pass  # what was said before goes out; the end of the body does not
         finally:
             writer.close()
             with contextlib.suppress(ConnectionError, asyncio.CancelledError):
                 await writer.wait_closed()
+            connection.end()
 
-    async def _request(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """One request and its answer; returns whether another may follow."""
+    async def _request(
+        self,
+        connection: Connection,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        """One request and its answer.
+
+        Raises:
+            _ClientGoneError: the client closed the connection before the answer was out.
+            _BrokenError: the script breaks the connection.
+            ConnectionError: what came is no HTTP request that is served here.
+            asyncio.IncompleteReadError: the client has no further request.
+        """
         head = await reader.readuntil(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         method, path, _ = (*first.split(" "), "", "")[:3]
         fields = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-        length = int(headers.get("content-length") or 0)
-        if length > LARGEST_BODY:
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > LARGEST_BODY:
             raise ConnectionError
         request = ServedRequest(path, headers)
-        content = await reader.readexactly(length)
+        content = await reader.readexactly(int(length))
         self.requests.append(request)
         answer = asyncio.ensure_future(self._answer(request, method, content, writer))
-        gone = asyncio.ensure_future(reader.read(1))
+        gone = asyncio.ensure_future(connection.wait())
         completed = False
         try:
             await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
-                raise _ClientGoneError  # at its end, or sending out of turn
+                raise _ClientGoneError
             answer.result()
             completed = True
         finally:
@@ -202,7 +299,6 @@ class ModelServer:
             gone.cancel()
             await asyncio.wait({answer, gone})
             request.end(completed=completed)
-        return not gone.done() or gone.cancelled()
 
     async def _answer(
         self,
@@ -224,20 +320,20 @@ class ModelServer:
             return await _error(writer, 400, "'messages' must be a list with at least one message")
         number = self._played
         self._played += 1
-        if self._repeat:
+        if self._repeat and self._entries:
             number %= len(self._entries)
         if number >= len(self._entries):
             told = f"request {number + 1} of a script of {len(self._entries)} turns"
-            return await _error(writer, 501, told)
+            return await _error(writer, 500, f"the script is at its end: {told}")
         await _play(self._entries[number], number, str(model), request.body, writer)
         return None
 
 
-def _entry(entry: Any) -> Turn | bytes:
-    if isinstance(entry, bytes):
+def _entry(entry: Any) -> Turn | Answer:
+    if isinstance(entry, Answer):
         return entry
-    if isinstance(entry, Path):
-        return entry.read_bytes()
+    if isinstance(entry, bytes | Path):
+        return Answer(entry)
     made = turns_of([entry])[0]
     for piece in made.pieces:
         if isinstance(piece, Chunk) or (isinstance(piece, Failure) and piece.error is not None):
@@ -247,42 +343,64 @@ def _entry(entry: Any) -> Turn | bytes:
 
 
 async def _play(
-    entry: Turn | bytes,
+    entry: Turn | Answer,
     number: int,
     model: str,
     body: Mapping[str, Any],
     writer: asyncio.StreamWriter,
 ) -> None:
-    if isinstance(entry, bytes):
-        _head(writer, 200, "text/event-stream", None)
-        for start in range(0, len(entry), 1 << 16):
-            await _write(writer, entry[start : start + (1 << 16)])
-        return await _write(writer, b"")
-    pieces = list(entry.pieces)
-    first = next((piece for piece in pieces if not isinstance(piece, Delay)), None)
+    if isinstance(entry, Answer):
+        return await _send(entry, writer)
+    first = next((piece for piece in entry.pieces if not isinstance(piece, Delay)), None)
     if isinstance(first, Failure):
-        for piece in pieces[: pieces.index(first)]:
-            await asyncio.sleep(piece.seconds)  # type: ignore[union-attr]  # only delays are there
+        await asyncio.sleep(_pauses(entry.pieces[: entry.pieces.index(first)]))
         told = first.body if first.body is not None else wire.error("scripted failure")
         return await _json(writer, first.status, told)
     if not body.get("stream"):
+        await asyncio.sleep(_pauses(entry.pieces))
+        if entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces):
+            raise _BrokenError
         return await _json(writer, 200, wire.completion(entry, number, model))
-    _head(writer, 200, "text/event-stream", None)
+    begun = False
     options = body.get("stream_options") or {}
     for event in wire.events(entry, number, model, usage=bool(options.get("include_usage"))):
         if isinstance(event, Delay):
             await asyncio.sleep(event.seconds)
-        elif isinstance(event, Failure):
+            continue
+        if isinstance(event, Failure):
             raise _BrokenError
-        else:
-            await _write(writer, event)
+        if not begun:  # as servers do: no head before there is something to say
+            begun = True
+            _head(writer, 200, {"content-type": "text/event-stream"})
+        await _write(writer, event)
     return await _write(writer, b"")
 
 
-def _head(writer: asyncio.StreamWriter, status: int, kind: str, length: int | None) -> None:
+def _pauses(pieces: Iterable[Piece]) -> float:
+    return sum(piece.seconds for piece in pieces if isinstance(piece, Delay))
+
+
+async def _send(answer: Answer, writer: asyncio.StreamWriter) -> None:
+    body = answer.body.read_bytes() if isinstance(answer.body, Path) else answer.body
+    if isinstance(body, bytes):
+        body = [body[start : start + PIECE] for start in range(0, len(body), PIECE)]
+    _head(writer, answer.status, {"content-type": "text/event-stream", **answer.headers})
+    for piece in body:
+        if piece:  # an empty one would be the end
+            await _write(writer, piece)
+    await _write(writer, b"")
+
+
+def _head(
+    writer: asyncio.StreamWriter,
+    status: int,
+    headers: Mapping[str, str],
+    length: int | None = None,
+) -> None:
+    """The head of an answer; the body is chunked when its length is not given."""
     framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
-    phrase = _PHRASES.get(status, "Error")
-    head = f"HTTP/1.1 {status} {phrase}\r\ncontent-type: {kind}\r\n{framing}\r\n\r\n"
+    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}\r\n{fields}{framing}\r\n\r\n"
     writer.write(head.encode())
 
 
@@ -295,7 +413,7 @@ async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
 async def _json(writer: asyncio.StreamWriter, status: int, value: Any) -> None:
     data = value.encode() if isinstance(value, str) else orjson.dumps(value)
     kind = "text/plain; charset=utf-8" if isinstance(value, str) else "application/json"
-    _head(writer, status, kind, len(data))
+    _head(writer, status, {"content-type": kind}, len(data))
     writer.write(data)
     await writer.drain()
 
