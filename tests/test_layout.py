@@ -18,6 +18,8 @@ SOURCES = sorted(file for top in ("streampipe", "operators") for file in (ROOT /
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LONGEST_FILE = 500
 LONGEST_FUNCTION = 60
+# What an `__init__` imports for its own use: `exported` makes its `__getattr__`.
+MACHINERY = {"TYPE_CHECKING", "annotations", "exported"}
 VAGUE = {"utils", "util", "helpers", "helper", "common", "misc"}
 MADE = {"build", "dist", "__pycache__"}
 TEXT = {
@@ -110,13 +112,13 @@ def bare_ignores(text: str) -> list[str]:
 
 
 def public_names(module: ModuleType) -> set[str]:
-    """What a package offers by its names: all without an underscore, but its own submodules."""
+    """What a package offers by its names: all without an underscore, but modules not listed."""
     return {
         name
         for name, value in vars(module).items()
         if not name.startswith("_")
         and not (isinstance(value, ModuleType) and name not in getattr(module, "__all__", ()))
-        and name not in {"TYPE_CHECKING", "annotations"}
+        and name not in MACHINERY
     }
 
 
