@@ -9,12 +9,26 @@ if __name__ != "streampipe.operators":
 from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
 from streampipe.operators._core import Flowable
+from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
+from streampipe.operators._lift import (
+    process_api_error,
+    process_input,
+    process_input_step,
+    process_llm_request,
+    process_llm_response,
+    process_output_result,
+    process_output_step,
+    process_tool_result,
+)
 from streampipe.operators._map_async import map_async
 from streampipe.operators._process import process, process_all
 from streampipe.operators._recover import catch_api_error, retry
 
 __all__ = [
     "Flowable",
+    "ModelAnswer",
+    "ModelCall",
+    "StepInput",
     "catch_api_error",
     "concat",
     "create",
@@ -24,6 +38,14 @@ __all__ = [
     "of",
     "process",
     "process_all",
+    "process_api_error",
+    "process_input",
+    "process_input_step",
+    "process_llm_request",
+    "process_llm_response",
+    "process_output_result",
+    "process_output_step",
+    "process_tool_result",
     "retry",
     "to_aiter",
 ]

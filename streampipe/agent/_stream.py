@@ -13,8 +13,8 @@ from streampipe.agent._run import Execution
 from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta
 from streampipe.contracts import RunResult
 from streampipe.errors import RunStateError
-from streampipe.operators._bridge import Buffer, flowable
-from streampipe.operators._core import FAIR_SHARE, HIGH_WATER, Emit, Flowable
+from streampipe.operators._bridge import flowable
+from streampipe.operators._core import FAIR_SHARE, HIGH_WATER, Buffer, Emit, Flowable
 
 _running: set[asyncio.Task[None]] = set()  # the loop itself holds tasks by weak reference only
 
