@@ -19,6 +19,8 @@ FOREIGN = "192.0.2.1"  # an address kept for documentation: nobody has it
 LEAKS = {
     "running_task": "asyncio.ensure_future(asyncio.Event().wait())",
     "failed_task": "asyncio.ensure_future(fail()); await asyncio.sleep(0)",
+    "failed_task_in_a_cycle": "box = [asyncio.ensure_future(fail())]; box.append(box); "
+    "await asyncio.sleep(0)",
     "failed_future": "asyncio.get_running_loop().create_future().set_exception(ValueError())",
     "coroutine_never_awaited": "fail()",
 }
@@ -35,7 +37,8 @@ async def fail():
     raise ValueError
 
 async def soon():
-    await asyncio.sleep(0)
+    for _ in range(5):
+        await asyncio.sleep(0)
 """
 
 
