@@ -352,5 +352,6 @@ class DataChunk(Chunk):
         return cls(obj["type"], obj.get("data"), bool(obj.get("transient")), **envelope)
 
 
-CLASSES.update({cls.type: cls for cls in Chunk.__subclasses__() if cls is not DataChunk})
+# Only classes with a type of their own: the subclasses also hold what `slots=True` has replaced.
+CLASSES.update({c.type: c for c in Chunk.__subclasses__() if isinstance(vars(c).get("type"), str)})
 CLASSES.update({"data-": DataChunk, "*": RawChunk})
