@@ -14,7 +14,7 @@ demo: $(READY) ## watch a guarded agent stream, no key and no network needed
 	$(BIN)/streampipe demo
 
 test: $(READY) ## run every test and every example in the documentation
-	$(BIN)/pytest -n auto -p no:benchmark
+	$(BIN)/pytest -n auto
 
 check: lint types imports wheel ## ruff, mypy, pyright, import floors, the wheel
 
@@ -33,7 +33,7 @@ wheel: $(READY) ## build the wheel, look into it, run it outside the repository
 	$(BIN)/python scripts/check_wheel.py
 
 laws: $(READY) ## the laws of the engine, on many more generated cases
-	STREAMPIPE_PROFILE=laws $(BIN)/pytest tests/laws -n auto -p no:benchmark --timeout 900
+	STREAMPIPE_PROFILE=laws $(BIN)/pytest tests/laws -n auto --timeout 900
 
 bench: $(READY) ## measure; figures depend on the machine, so nothing here fails
 	$(BIN)/pytest benchmarks --timeout 900
