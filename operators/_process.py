@@ -73,7 +73,6 @@ class OutputStage:
         """Prepare every processor that defines the hook; their state lives as long as this."""
         self._pending: Pending = []
         self._bound = [b for b in bound if b.has(HOOK)]
-        self._run_id = self._bound[0].scope.run_id if self._bound else ""
         self._stages = [self._stage(b, i) for i, b in enumerate(self._bound)]
         self._sees_data = [
             bool(getattr(b.processor, "process_data_parts", False)) for b in self._bound
@@ -127,7 +126,6 @@ class OutputStage:
             return self._compile_async(emit)
         stages = tuple(self._stages)
         pending = self._pending
-        run_id = self._run_id
         through = self._through
 
         def kernel(part: Chunk) -> Awaitable[Any] | None:
@@ -144,9 +142,9 @@ class OutputStage:
                     if result is not part or pending:
                         if result.__class__ is not part.__class__ or pending:
                             break
+                        if not result.run_id:
+                            result.run_id = part.run_id
                         part = result
-                        if not part.run_id:
-                            part.run_id = run_id
                 else:
                     index = 0
             except TripWire as wire:
@@ -190,6 +188,7 @@ class OutputStage:
         """What stage `index - 1` made of `part`, and what it wrote, through the later stages."""
         wire, written = self._left()
         for origin, chunk in written:
+            chunk.run_id = chunk.run_id or part.run_id
             yield from self._through(chunk, origin + 1)
         if wire is not None:
             raise wire
@@ -228,7 +227,7 @@ class OutputStage:
                 msg = f"returned {type(item).__name__}; return a chunk, a list of chunks or None"
                 raise Escape(self._error(msg, index))
             if chunk is not part and not chunk.run_id:
-                chunk.run_id = self._run_id
+                chunk.run_id = part.run_id
             chunks.append(chunk)
         return chunks
 
@@ -247,7 +246,6 @@ class OutputStage:
     def _compile_async(self, emit: Emit[Chunk]) -> Emit[Chunk]:
         stages = tuple(zip(self._stages, self._is_async, strict=True))
         pending = self._pending
-        run_id = self._run_id
 
         async def kernel(part: Chunk) -> None:
             cls = part.__class__
@@ -263,9 +261,9 @@ class OutputStage:
                     if result is not part or pending:
                         if result.__class__ is not part.__class__ or pending:
                             break
+                        if not result.run_id:
+                            result.run_id = part.run_id
                         part = result
-                        if not part.run_id:
-                            part.run_id = run_id
                 else:
                     index = 0
             except TripWire as wire:
@@ -307,6 +305,7 @@ class OutputStage:
     async def _settle_async(self, result: Any, part: Chunk, index: int, emit: Emit[Chunk]) -> None:
         wire, written = self._left()
         for origin, chunk in written:
+            chunk.run_id = chunk.run_id or part.run_id
             await self._through_async(chunk, origin + 1, emit)
         if wire is not None:
             raise wire
@@ -353,7 +352,7 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
     check_processors(chain, (HOOK,), "process_all")
 
     def stage() -> OutputStage:
-        return OutputStage(bind(chain, Scope()))
+        return OutputStage(bind(chain, Scope(run_id="")))  # its chunks say of which run they are
 
     if isinstance(source, Flowable) or stage().is_async:
 
