@@ -73,6 +73,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         name: processor_list(get(name, None), context, name, hooks) for name, hooks in LISTS.items()
     }
     check_ids(lists)
+    number_processors(lists)
     retries = get("max_processor_retries")
     if retries is None:
         retries = ERROR_RETRIES if lists["error_processors"] else 0
@@ -174,6 +175,14 @@ def check_ids(lists: Mapping[str, Iterable[Any]]) -> None:
                     "their states would collide; give each its own id"
                 )
                 raise ConfigurationError(msg)
+
+
+def number_processors(lists: Mapping[str, Iterable[Any]]) -> None:
+    """Tell every processor that has the attribute its place in the list it was put in."""
+    for processors in lists.values():
+        for index, processor in enumerate(processors):
+            if hasattr(processor, "processor_index"):
+                processor.processor_index = index
 
 
 def input_messages(prompt: Any) -> list[Message]:
