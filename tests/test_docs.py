@@ -10,6 +10,7 @@ import asyncio
 import inspect
 import re
 import sys
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -148,6 +149,12 @@ def test_a_page_links_to_files_that_exist(page: Path) -> None:
     """A link into the repository leads somewhere."""
     links = re.findall(r"\]\((?![a-z]+:|#)([^)#\s]+)", page.read_text(encoding="utf-8"))
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_package_shows_the_readme() -> None:
+    """Whoever finds the package in an index reads the README there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project.get("readme") == "README.md", 'say `readme = "README.md"` under [project]'
 
 
 def test_blocks_are_found_where_they_are() -> None:
