@@ -34,6 +34,7 @@ class AgentOptions(TypedDict, total=False):
         model_settings: `temperature`, `max_output_tokens`, `top_p`, `stop`, `seed`, ...
         provider_options: what only one provider knows, by provider name.
         structured_output: a pydantic model, dataclass, TypedDict or JSON schema of the answer.
+        high_water: how many chunks may lie unread before the model has to wait, 256 unless set.
         memory: refused in this version.
     """
 
@@ -52,6 +53,7 @@ class AgentOptions(TypedDict, total=False):
     model_settings: Mapping[str, Any] | None
     provider_options: Mapping[str, Any] | None
     structured_output: Any
+    high_water: int
     memory: Any
 
 

@@ -70,10 +70,10 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import ModelError, ProcessorError
+from streampipe.errors import ModelError, ProcessorError, StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
-from streampipe.operators._core import Emit, Flowable, unwrapped
+from streampipe.operators._core import Emit, Flowable, is_cancel, unwrapped
 from streampipe.operators._hooks import (
     ModelAnswer,
     ModelCall,
@@ -154,8 +154,15 @@ class Execution:
             ).into(self.head)
         except TripWire as wire:
             await self._blocked(wire)
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit):
             raise
+        except asyncio.CancelledError as error:
+            if self._aborted is not None or is_cancel(error):
+                raise
+            msg = "the run waited for something that was cancelled, though the run was not"
+            failure = StreampipeError(msg)
+            failure.__cause__ = error
+            await self._failed(failure)
         except BaseException as error:  # noqa: BLE001 - becomes the run's error chunk
             await self._failed(unwrapped(error))
 

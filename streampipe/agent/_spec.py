@@ -19,6 +19,7 @@ from streampipe.contracts import (
 from streampipe.errors import ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
 from streampipe.models import resolve_model
+from streampipe.operators._core import HIGH_WATER
 from streampipe.operators._scope import check_processor_shape
 from streampipe.tools import tools_by_name
 
@@ -45,6 +46,7 @@ class RunSpec:
     max_steps: int
     stop_when: list[StopWhen]
     tool_concurrency: int
+    high_water: int
     model_settings: dict[str, Any]
     provider_options: dict[str, Any]
     structured_output: Any
@@ -95,6 +97,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         max_steps=_whole("max_steps", get("max_steps", MAX_STEPS), 1),
         stop_when=list(stop_when or ()),
         tool_concurrency=_whole("tool_concurrency", get("tool_concurrency", TOOL_CONCURRENCY), 1),
+        high_water=_whole("high_water", get("high_water", HIGH_WATER), 1),
         model_settings=dict(get("model_settings") or {}),
         provider_options=dict(get("provider_options") or {}),
         structured_output=get("structured_output"),

@@ -14,7 +14,7 @@ from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta
 from streampipe.contracts import RunResult
 from streampipe.errors import RunStateError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import FAIR_SHARE, HIGH_WATER, Buffer, Emit, Flowable
+from streampipe.operators._core import FAIR_SHARE, Buffer, Emit, Flowable
 
 _running: set[asyncio.Task[None]] = set()  # the loop itself holds tasks by weak reference only
 
@@ -22,9 +22,9 @@ _running: set[asyncio.Task[None]] = set()  # the loop itself holds tasks by weak
 class _Broadcast:
     """The one sink: hands every chunk to each consumer; the slowest sets the pace."""
 
-    def __init__(self, execution: Execution, high_water: int) -> None:
+    def __init__(self, execution: Execution) -> None:
         self.execution = execution
-        self.high_water = high_water
+        self.high_water = execution.spec.high_water
         self.begun = False
         self.task: asyncio.Task[None] | None = None
         self._buffers: list[Buffer[Chunk]] = []
@@ -111,14 +111,13 @@ class Run:
     nobody refers to any more is cancelled.
     """
 
-    def __init__(self, execution: Execution, *, high_water: int = HIGH_WATER) -> None:
+    def __init__(self, execution: Execution) -> None:
         """Wrap an execution that has not begun.
 
         Args:
             execution: the run.
-            high_water: how many chunks may lie unread before the model has to wait.
         """
-        self._sink = _Broadcast(execution, high_water)
+        self._sink = _Broadcast(execution)
 
     @property
     def run_id(self) -> str:
