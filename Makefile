@@ -24,7 +24,7 @@ lint: $(READY) ## ruff: rules and format
 
 types: $(READY) ## mypy and pyright
 	$(BIN)/mypy
-	$(BIN)/pyright --pythonpath $(BIN)/python
+	$(BIN)/pyright --project pyproject.toml --pythonpath $(BIN)/python
 
 imports: $(READY) ## who may import whom
 	$(BIN)/lint-imports --no-logo
