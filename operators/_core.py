@@ -76,6 +76,22 @@ def unwrapped(error: BaseException) -> BaseException:
     return error.error if isinstance(error, Escape) else error
 
 
+FAULTS = (Exception, asyncio.CancelledError)
+"""What a function of the user's may fail with. A cancel is one where it met it by itself: it waited
+for a task that somebody had cancelled. See `is_cancel`."""
+
+
+def is_cancel(error: BaseException) -> bool:
+    """Whether it is the running task that is being cancelled, not something it waited for."""
+    if not isinstance(error, asyncio.CancelledError):
+        return False
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # no loop, so there is nothing to cancel
+        return False
+    return task is not None and task.cancelling() > 0
+
+
 class Flow:
     """How much is in flight between a source and its sink, and the wait for room."""
 

@@ -26,7 +26,15 @@ from streampipe.chunks import (
 from streampipe.contracts import Abort, Done, ProcessOutputStreamArgs, StreamWriter
 from streampipe.errors import ProcessorError, WireError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Escape, Flowable, operator, unwrapped
+from streampipe.operators._core import (
+    FAULTS,
+    Emit,
+    Escape,
+    Flowable,
+    is_cancel,
+    operator,
+    unwrapped,
+)
 from streampipe.operators._scope import Bound, Scope, bind, check_processors, data_chunk
 
 HOOK = "process_output_stream"
@@ -150,7 +158,7 @@ class OutputStage:
             except TripWire as wire:
                 self._caught(wire)
                 result = None
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error, index) from error
             if index:
                 return _emit_all(self._settle(result, part, index), emit)
@@ -176,7 +184,7 @@ class OutputStage:
             except TripWire as wire:
                 self._caught(wire)
                 result = None
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error, index + 1) from error
             if result is part and not self._pending:
                 continue
@@ -234,8 +242,14 @@ class OutputStage:
     def _error(self, message: str, index: int) -> ProcessorError:
         return self._bound[index - 1].error(HOOK, message)
 
-    def _fault(self, error: Exception, index: int) -> BaseException:
-        """What a hook raised, on its way to the end of the pipeline."""
+    def _fault(self, error: BaseException, index: int) -> BaseException:
+        """What a hook raised, on its way to the end of the pipeline.
+
+        Raises:
+            asyncio.CancelledError: the run is being cancelled; that goes its own way.
+        """
+        if is_cancel(error):
+            raise error
         wire, _ = self._left()
         if wire is not None:
             return wire
@@ -269,7 +283,7 @@ class OutputStage:
             except TripWire as wire:
                 self._caught(wire)
                 result = None
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error, index) from error
             if index:
                 return await self._settle_async(result, part, index, emit)
@@ -293,7 +307,7 @@ class OutputStage:
             except TripWire as wire:
                 self._caught(wire)
                 result = None
-            except Exception as error:
+            except FAULTS as error:
                 raise self._fault(error, index + 1) from error
             if result is not part or self._pending:
                 return await self._settle_async(result, part, index + 1, emit)

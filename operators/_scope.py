@@ -21,6 +21,7 @@ from streampipe.contracts import (
 )
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import MessageList, new_id
+from streampipe.operators._core import FAULTS, is_cancel
 
 log = logging.getLogger("streampipe")
 DONE = Done()
@@ -167,7 +168,9 @@ class Bound:
             result = None
             wire.processor_id = wire.processor_id or self.id
             self.wires.append(wire)
-        except Exception as error:
+        except FAULTS as error:
+            if is_cancel(error):
+                raise
             if not self.wires:
                 raise self.error(hook, f"{type(error).__name__}: {error}") from error
             result = None
