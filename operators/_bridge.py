@@ -71,7 +71,7 @@ def flowable(source: Observable[T]) -> Flowable[T]:
         return source
 
     async def run(emit: Emit[T]) -> None:
-        async with aclosing(pulled(source, HIGH_WATER)) as items:  # type: ignore[type-var]
+        async with aclosing(pulled(source, HIGH_WATER)) as items:  # type: ignore[type-var]  # a generator
             async for item in items:
                 wait = emit(item)
                 if wait is not None:

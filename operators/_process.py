@@ -156,7 +156,7 @@ class OutputStage:
                 else:
                     index = 0
             except TripWire as wire:
-                self._caught(wire)
+                self._caught(wire, index)
                 result = None
             except FAULTS as error:
                 raise self._fault(error, index) from error
@@ -166,8 +166,9 @@ class OutputStage:
 
         return kernel
 
-    def _caught(self, wire: TripWire) -> None:
+    def _caught(self, wire: TripWire, index: int) -> None:
         """A wire that was raised without `args.abort` counts as well."""
+        wire.processor_id = wire.processor_id or self._bound[index - 1].id
         if wire not in self._pending:
             self._pending.append(wire)
 
@@ -182,7 +183,7 @@ class OutputStage:
             try:
                 result = self._call(index, part)
             except TripWire as wire:
-                self._caught(wire)
+                self._caught(wire, index + 1)
                 result = None
             except FAULTS as error:
                 raise self._fault(error, index + 1) from error
@@ -281,7 +282,7 @@ class OutputStage:
                 else:
                     index = 0
             except TripWire as wire:
-                self._caught(wire)
+                self._caught(wire, index)
                 result = None
             except FAULTS as error:
                 raise self._fault(error, index) from error
@@ -305,7 +306,7 @@ class OutputStage:
                 if self._is_async[index]:
                     result = await result
             except TripWire as wire:
-                self._caught(wire)
+                self._caught(wire, index + 1)
                 result = None
             except FAULTS as error:
                 raise self._fault(error, index + 1) from error

@@ -155,7 +155,7 @@ class Collector:
 
     def push(self, chunk: Chunk) -> Awaitable[Any] | None:
         """Take a chunk that passed every processor, and give it to the client."""
-        if chunk.__class__ is TextDelta:
+        if isinstance(chunk, TextDelta):
             entry = self._text_parts.get(chunk.id)
             if entry is None:
                 entry = self._new_text(chunk.id)

@@ -45,7 +45,7 @@ async def call_model(
         check: looks at the result of a tool that the provider ran, before it is sent on.
 
     Returns:
-        The model's `finish` chunk, which is not sent on: a step may have many calls.
+        The model's `finish` chunk, which is not sent on: a run has one of its own.
 
     Raises:
         ModelError: the model failed, or its stream ended without a `finish` chunk.
@@ -60,9 +60,7 @@ async def call_model(
         async with aclosing(source) as stream:  # type: ignore[type-var]  # generators have it
             async for chunk in stream:
                 if chunk.run_id != run_id:
-                    if chunk.run_id:  # another run's chunk: it is not ours to change
-                        chunk = replace(chunk)  # noqa: PLW2901
-                    chunk.run_id = run_id
+                    chunk = _adopted(chunk, run_id)  # noqa: PLW2901 - the same chunk, ours now
                 if keep:
                     answer.chunks.append(replace(chunk))
                 if chunk.__class__ is not TextDelta:
@@ -92,6 +90,14 @@ async def call_model(
         if wait is not None:
             await wait
     return finish
+
+
+def _adopted(chunk: Chunk, run_id: str) -> Chunk:
+    """The chunk as this run's; another run's chunk is not ours to change."""
+    if chunk.run_id:
+        chunk = replace(chunk)
+    chunk.run_id = run_id
+    return chunk
 
 
 class _OpenParts:

@@ -261,7 +261,7 @@ class MessageList:
         new_ids = {m.id for m in made}
         head = [m for m in self._messages[:at] if m.id not in new_ids]
         tail = [m for m in self._messages[at:] if m.id not in ours and m.id not in new_ids]
-        sources = {m.id: self._sources.get(m.id, source) for m in made}
+        sources: dict[str, Source] = {m.id: self._sources.get(m.id, source) for m in made}
         self._messages = [*head, *made, *tail]
         self._sources = {m.id: sources.get(m.id) or self._sources[m.id] for m in self._messages}
         self._lend()

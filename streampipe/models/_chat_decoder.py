@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import orjson
+from pydantic_core import from_json
 
 from streampipe.chunks import (
     Chunk,
@@ -68,17 +69,20 @@ class _Call:
 
     def whole(self) -> ToolCall:
         text = "".join(self.pieces)
-        if not text.strip():
+        if text.strip() in ("", "null"):  # how servers write a call without arguments
             return ToolCall(self.id, self.name, {})
         args = _parsed(text)
         return ToolCall(self.id, self.name, args, text if args is None else None)
 
 
 def _parsed(text: str) -> Any:
-    """JSON text as values; None when it is none."""
+    """Arguments as values; None when they are no JSON.
+
+    By pydantic: orjson would make a float of a whole number of more than 64 bits, such as an id.
+    """
     try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
         return None
 
 

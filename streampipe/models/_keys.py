@@ -21,6 +21,15 @@ def key_from(variable: str, provider: str) -> str:
     return key
 
 
+def bearer(key: str) -> str:
+    """The header value that carries a key.
+
+    Raises:
+        ConfigurationError: no header can carry it; the key is not shown.
+    """
+    return f"Bearer {checked_headers({'authorization': key})['authorization']}"
+
+
 def checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Headers that HTTP can carry.
 

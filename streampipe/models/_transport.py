@@ -42,15 +42,17 @@ class Timeout:
 
 
 class TransportResponse(Protocol):
-    """An answer whose head has arrived.
+    """An answer whose head has arrived."""
 
-    Attributes:
-        status: HTTP status code.
-        headers: header fields, names in lower case.
-    """
+    @property
+    def status(self) -> int:
+        """HTTP status code."""
+        ...
 
-    status: int
-    headers: Mapping[str, str]
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """Header fields, names in lower case."""
+        ...
 
     def body(self) -> AsyncGenerator[bytes, None]:
         """The body as it comes, decompressed.

@@ -17,7 +17,7 @@ from streampipe.models._call import Decoder, ProviderCall
 from streampipe.models._chat_decoder import ChatDecoder
 from streampipe.models._chat_request import COMPATIBLE, DIALECTS, Dialect, encode_request
 from streampipe.models._http import HttpClient, HttpxTransport
-from streampipe.models._keys import checked_headers, key_from
+from streampipe.models._keys import bearer, checked_headers, key_from
 from streampipe.models._transport import Timeout, Transport
 
 __all__ = ["ChatDecoder", "OpenAIChatModel", "encode_request"]
@@ -78,7 +78,7 @@ class OpenAIChatModel:
             api_key = key_from(api_key_env, provider)
         sent = dict(headers or {})
         if api_key:
-            sent["authorization"] = f"Bearer {api_key}"
+            sent["authorization"] = bearer(api_key)
         self.provider = provider
         self.model_id = model_id
         self._dialect = _dialect(provider, base_url)
@@ -123,9 +123,14 @@ def _check(model_id: str, base_url: str, max_retries: int) -> None:
     if not model_id:
         msg = "model_id is empty: name a model, such as 'gpt-5-mini'"
         raise ConfigurationError(msg)
-    if not base_url.startswith(("http://", "https://")):
-        msg = f"base_url must start with http:// or https://, not {base_url!r:.80}"
-        raise ConfigurationError(msg)
+    try:
+        url = urlsplit(base_url)
+        is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # brackets that do not match, a port that is no number
+        is_address = False
+    if not is_address:
+        msg = "base_url must be an address such as http://localhost:8000/v1"
+        raise ConfigurationError(msg)  # not shown: it may hold a password
     if max_retries < 0:
         msg = f"max_retries must be 0 or more, not {max_retries}"
         raise ConfigurationError(msg)

@@ -339,6 +339,12 @@ def _entry(entry: Any) -> Turn | Answer:
         if isinstance(piece, Chunk) or (isinstance(piece, Failure) and piece.error is not None):
             msg = f"{piece!r:.80} cannot be sent over HTTP; ScriptedModel takes it"
             raise ConfigurationError(msg)
+    try:
+        wire.completion(made, 0, "")
+        list(wire.events(made, 0, "", usage=True))
+    except TypeError as error:
+        msg = f"a turn of the script is no JSON ({error}): {made.pieces!r:.80}"
+        raise ConfigurationError(msg) from error
     return made
 
 

@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Union
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
@@ -121,17 +121,27 @@ def callee(function: Any) -> Any:
 
 def _hints(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     target = callee(function)
-    closure = getattr(target, "__closure__", None) or ()
-    free = getattr(getattr(target, "__code__", None), "co_freevars", ())
-    local = {key: cell.cell_contents for key, cell in zip(free, closure, strict=False)}
     try:
-        return typing.get_type_hints(target, localns=local, include_extras=True)
+        return typing.get_type_hints(target, localns=_nonlocals(target), include_extras=True)
     except NameError as error:
         msg = (
             f"tool {name!r}: a type hint names what cannot be found ({error}); "
             "define or import it at the top of the module, not under TYPE_CHECKING"
         )
         raise ConfigurationError(msg) from error
+
+
+def _nonlocals(function: Any) -> dict[str, Any]:
+    """What a function sees of the functions around it, for the hints that are strings."""
+    names: Sequence[str] = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    cells: Sequence[types.CellType] = getattr(function, "__closure__", None) or ()
+    found: dict[str, Any] = {}
+    for name, cell in zip(names, cells, strict=False):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:  # not bound yet: a function that calls itself
+            continue
+    return found
 
 
 def _is_context(hint: Any) -> bool:

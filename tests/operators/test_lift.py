@@ -20,9 +20,7 @@ MODEL = ScriptedModel([["never asked"]])
 
 def processor(hook: str, function: Any, name: str = "p") -> Any:
     """An object with an id and one hook."""
-    made = type("Made", (), {hook: lambda self, args: function(args)})()
-    made.id = name
-    return made
+    return type("Made", (), {"id": name, hook: lambda self, args: function(args)})()
 
 
 async def elements(source: Any) -> list[Any]:
