@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING
 
 from streampipe._lazy import exported
 from streampipe.models._catalog import register_provider, resolve_model
-from streampipe.models._transport import Transport, TransportResponse
+from streampipe.models._transport import Timeout, Transport, TransportResponse
 
 if TYPE_CHECKING:
     from streampipe.models.openai_chat import OpenAIChatModel
+else:  # type checkers would take a `__getattr__` for a licence to any name
+    __getattr__ = exported(__name__, {"OpenAIChatModel": "streampipe.models.openai_chat"})
 
 __all__ = [
     "OpenAIChatModel",
+    "Timeout",
     "Transport",
     "TransportResponse",
     "register_provider",
     "resolve_model",
 ]
-
-__getattr__ = exported(__name__, {"OpenAIChatModel": "streampipe.models.openai_chat"})

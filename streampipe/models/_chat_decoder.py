@@ -159,8 +159,9 @@ class ChatDecoder:
             self._usage = _usage(usage)
         if "citations" in data:
             self._source(data["citations"], out)
-        for choice in choices:
-            if _typed(choice, dict, "choices[]").get("index"):
+        for item in choices:
+            choice = _typed(item, dict, "choices[]")
+            if choice.get("index"):
                 continue  # an alternative answer (`n` > 1): a run has one
             self._delta(_typed(choice.get("delta"), dict, "delta"), out)
             self._reason = _typed(choice.get("finish_reason"), str, "finish_reason") or self._reason

@@ -330,10 +330,13 @@ class ModelServer:
 
 
 def _entry(entry: Any) -> Turn | Answer:
-    if isinstance(entry, Answer):
-        return entry
     if isinstance(entry, bytes | Path):
-        return Answer(entry)
+        entry = Answer(entry)
+    if isinstance(entry, Answer):
+        if isinstance(entry.body, Path) and not entry.body.is_file():
+            msg = f"the script names a file that is not there: {entry.body}"
+            raise ConfigurationError(msg)
+        return entry
     made = turns_of([entry])[0]
     for piece in made.pieces:
         if isinstance(piece, Chunk) or (isinstance(piece, Failure) and piece.error is not None):

@@ -1,0 +1,79 @@
+"""Streams to decode: recorded ones where they are at hand, and events written by the test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from streampipe.chunks import (
+    Chunk,
+    FinishChunk,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+)
+from streampipe.models._sse import EventStream
+from streampipe.models.openai_chat import ChatDecoder
+
+FOLDER = Path(__file__).parents[3] / "shared" / "streams" / "openai-chat"
+RECORDED: list[Any] = [
+    pytest.param(path, id=path.stem) for path in sorted(FOLDER.glob("*.sse"))
+] or [pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings in {FOLDER.name}"))]
+
+
+@dataclass
+class Answer:
+    """What a stream comes to, as a caller sees it."""
+
+    text: str
+    reasoning: str
+    tool_calls: list[dict[str, Any]]
+    finish_reason: str | None
+
+
+def answer(chunks: Iterable[Chunk]) -> Answer:
+    """What chunks come to."""
+    chunks = list(chunks)
+    finish = chunks[-1]
+    assert isinstance(finish, FinishChunk)
+    return Answer(
+        "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta)),
+        "".join(chunk.text for chunk in chunks if isinstance(chunk, ReasoningDelta)),
+        [
+            {"id": chunk.tool_call_id, "name": chunk.tool_name, "arguments": chunk.args}
+            for chunk in chunks
+            if isinstance(chunk, ToolCall)
+        ],
+        finish.raw_reason,
+    )
+
+
+def decoded(pieces: Iterable[bytes]) -> list[Chunk]:
+    """The chunks of a stream that arrives in these pieces."""
+    events, decoder = EventStream(), ChatDecoder()
+    chunks = [c for piece in pieces for event in events.feed(piece) for c in decoder.feed(event)]
+    return chunks + decoder.end()
+
+
+def cut(data: bytes, places: Iterable[int]) -> list[bytes]:
+    """The bytes, cut at these places."""
+    edges = [0, *sorted(places), len(data)]
+    return [data[start:end] for start, end in pairwise(edges)]
+
+
+def sse(*events: Any, done: bool = True) -> bytes:
+    """An event stream of JSON values, with the protocol's end unless told otherwise."""
+    lines = [f"data: {json.dumps(event, ensure_ascii=False)}".encode() for event in events]
+    return b"".join(line + b"\n\n" for line in [*lines, *([b"data: [DONE]"] if done else [])])
+
+
+def event(delta: Any = None, reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    """An event of one choice."""
+    choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": reason}
+    return {"id": "chat-1", "model": "m", "created": 7, "choices": [choice], **fields}

@@ -1,0 +1,555 @@
+"""Chat completions as servers speak it: each quirk by itself, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streampipe.chunks import (
+    Chunk,
+    FinishChunk,
+    ReasoningDelta,
+    ResponseMetadata,
+    SourceChunk,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallInputStart,
+    Usage,
+)
+from streampipe.errors import IncompleteStreamError, ModelError, ProviderStreamError
+from streampipe.models.openai_chat import ChatDecoder
+from tests.models.streams import answer, decoded, event, sse
+
+
+def chunks_of(*events: Any, done: bool = True) -> list[Chunk]:
+    """The chunks of these events."""
+    return decoded([sse(*events, done=done)])
+
+
+def calls_of(*deltas: Any) -> list[tuple[str, str, Any]]:
+    """Id, name and arguments of the calls that these deltas of `tool_calls` make."""
+    events = [event({"tool_calls": delta}) for delta in deltas]
+    chunks = chunks_of(*events, event(reason="tool_calls"))
+    for chunk in chunks:
+        if isinstance(chunk, ToolCall) and chunk.args_text is None:
+            pieces = [
+                c.args_text_delta
+                for c in chunks
+                if isinstance(c, ToolCallDelta) and c.tool_call_id == chunk.tool_call_id
+            ]
+            told = json.loads("".join(pieces).strip() or "null")
+            assert (told or {}) == chunk.args, "deltas tell the same"
+    return [(c.tool_call_id, c.tool_name, c.args) for c in chunks if isinstance(c, ToolCall)]
+
+
+def delta(arguments: str | None = None, **fields: Any) -> dict[str, Any]:
+    """An item of `tool_calls`; `name` goes where the protocol has it."""
+    function = {"name": fields.pop("name")} if "name" in fields else {}
+    if arguments is not None:
+        function["arguments"] = arguments
+    return {"type": "function", "function": function, **fields}
+
+
+def test_the_order_of_chunks() -> None:
+    """Metadata, then parts as they come, each closed before the next, calls whole at the end."""
+    chunks = chunks_of(
+        event({"role": "assistant", "content": ""}),
+        event({"reasoning_content": "hm"}),
+        event({"content": "I will"}),
+        event({"tool_calls": [delta('{"a":', index=0, id="1", name="f")]}),
+        event({"tool_calls": [delta("1}", index=0)]}),
+        event(reason="tool_calls"),
+        {"choices": [], "usage": {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}},
+    )
+    assert [chunk.type for chunk in chunks] == [
+        "response-metadata",
+        "reasoning-start",
+        "reasoning-delta",
+        "reasoning-end",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "tool-call-input-streaming-start",
+        "tool-call-delta",
+        "tool-call-delta",
+        "tool-call-input-streaming-end",
+        "tool-call",
+        "finish",
+    ]
+    assert chunks[0] == ResponseMetadata("chat-1", "m", 7.0, "openai")
+    assert chunks[-1] == FinishChunk("tool-calls", Usage(1, 2, 3), raw_reason="tool_calls")
+    assert len({chunk.id for chunk in chunks if isinstance(chunk, TextDelta | ReasoningDelta)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("stop", "stop"),
+        ("length", "length"),
+        ("tool_calls", "tool-calls"),
+        ("function_call", "tool-calls"),
+        ("content_filter", "content-filter"),
+        ("eos_token", "other"),
+    ],
+)
+def test_finish_reasons(raw: str, reason: str) -> None:
+    """Reasons are ours; what the provider wrote is kept beside them."""
+    finish = chunks_of(event({"content": "x"}, raw))[-1]
+    assert isinstance(finish, FinishChunk)
+    assert (finish.reason, finish.raw_reason) == (reason, raw)
+
+
+def test_a_finish_reason_that_is_said_again_changes_nothing() -> None:
+    """One finish chunk, however often the reason comes, and though null follows it."""
+    chunks = chunks_of(
+        event({"content": "x"}, "stop"), event({}, "stop"), event({"content": "y"}, None)
+    )
+    assert answer(chunks).text == "xy"
+    assert [chunk.type for chunk in chunks].count("finish") == 1
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"data: [DONE]\n\n",
+        b"data:  [DONE] \n\n",
+        b"",
+    ],
+    ids=["done", "done with spaces", "no done"],
+)
+def test_ways_to_end(tail: bytes) -> None:
+    """`[DONE]`, or a finish reason and a clean end of the stream."""
+    chunks = decoded([sse(event({"content": "x"}), event(reason="stop"), done=False) + tail])
+    assert answer(chunks).finish_reason == "stop"
+
+
+def test_done_without_a_reason_is_an_end() -> None:
+    """The protocol's end counts, though nobody said why."""
+    finish = chunks_of(event({"content": "x"}))[-1]
+    assert finish == FinishChunk("other")
+
+
+@pytest.mark.parametrize("events", [[], [event({"content": "x"})], [{"choices": []}]])
+def test_a_stream_that_just_stops_is_an_error(events: list[Any]) -> None:
+    """Neither `[DONE]` nor a reason: the answer is incomplete, and asking again may help."""
+    with pytest.raises(IncompleteStreamError) as caught:
+        chunks_of(*events, done=False)
+    assert caught.value.is_retryable
+
+
+def test_the_decoder_says_when_it_is_done() -> None:
+    """After `[DONE]` nothing counts any more, not even garbage."""
+    decoder = ChatDecoder()
+    decoder.feed(orjson.dumps(event({"content": "x"})).decode())
+    assert not decoder.done
+    assert decoder.feed("[DONE]")
+    assert decoder.done
+    assert decoder.feed("garbage") == decoder.end() == []
+
+
+# --- usage ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([event(reason="stop", usage={"prompt_tokens": 3})], id="with the reason"),
+        pytest.param(
+            [event(reason="stop"), {"choices": [], "usage": {"prompt_tokens": 3}}], id="trailing"
+        ),
+        pytest.param(
+            [event(usage={"prompt_tokens": 1}), event(reason="stop", usage={"prompt_tokens": 3})],
+            id="running total",
+        ),
+        pytest.param(
+            [event(usage={"prompt_tokens": 3}), event(reason="stop", usage=None)], id="null later"
+        ),
+        pytest.param(
+            [event(reason="stop", x_groq={"usage": {"prompt_tokens": 3}})], id="in x_groq"
+        ),
+    ],
+)
+def test_usage_is_found_wherever_it_is(events: list[Any]) -> None:
+    """The last usage counts, in whichever event it comes."""
+    finish = chunks_of(*events)[-1]
+    assert isinstance(finish, FinishChunk)
+    assert finish.usage == Usage(3, 0, 3)
+
+
+def test_usage_in_full() -> None:
+    """Details become our fields; nulls are zeros; DeepSeek's name for cached tokens is known."""
+    finish = chunks_of(
+        event(
+            reason="stop",
+            usage={
+                "prompt_tokens": 9,
+                "completion_tokens": 5,
+                "total_tokens": None,
+                "completion_tokens_details": {"reasoning_tokens": 4},
+                "prompt_tokens_details": None,
+                "prompt_cache_hit_tokens": 2,
+            },
+        )
+    )[-1]
+    assert finish == FinishChunk("stop", Usage(9, 5, 14, 4, 2), raw_reason="stop")
+
+
+# --- tool calls ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        pytest.param(
+            [
+                [delta("", index=0, id="1", name="f")],
+                [delta('{"a"', index=0)],
+                [delta(":1}", index=0)],
+            ],
+            id="as OpenAI does",
+        ),
+        pytest.param([[delta('{"a":1}', index=0, id="1", name="f")]], id="whole at once"),
+        pytest.param([[delta('{"a":1}', id="1", name="f")]], id="no index"),
+        pytest.param([[delta('{"a"', id="1", name="f")], [delta(":1}", id="1")]], id="by id"),
+        pytest.param([[delta('{"a"', id="1", name="f")], [delta(":1}")]], id="neither, later"),
+        pytest.param(
+            [
+                [delta("", index=0, id="1", name="f")],
+                [delta('{"a":1}', index=0, id="", name="")],
+                [delta("", index=0, id="")],
+            ],
+            id="empty id and name later",
+        ),
+        pytest.param(
+            [[delta('{"a"', index=0, id="1", name="f")], [delta(":1}", index=0, id="2")]],
+            id="ids that change",
+        ),
+        pytest.param(
+            [[delta('{"a"', index=0, id="1", name="f")], [delta(":1}", index=0, id="1", name="f")]],
+            id="name repeated",
+        ),
+        pytest.param(
+            [[delta(index=0, id="1", name="f")], [delta('{"a":1}', index=0)]], id="none at first"
+        ),
+        pytest.param(
+            [[delta('{"a"', index=0, id="1")], [delta(":1}", index=0, name="f")]], id="name later"
+        ),
+        pytest.param(
+            [
+                [delta('{"a"', index=0, id="1", name="f")],
+                [delta(":1}", index=0)],
+                [delta('{"a":1}', index=0)],
+            ],
+            id="said again, whole",
+        ),
+        pytest.param([[delta('{"a":1}', index="x", id="1", name="f")]], id="an odd index"),
+    ],
+)
+def test_one_call_in_many_forms(deltas: list[Any]) -> None:
+    """However a server cuts and labels it, it is one call."""
+    assert calls_of(*deltas) == [("1", "f", {"a": 1})]
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        pytest.param(
+            [
+                [
+                    delta('{"n":', index=0, id="1", name="f"),
+                    delta('{"n":', index=1, id="2", name="g"),
+                ],
+                [delta("2}", index=1), delta("1}", index=0)],
+            ],
+            id="interleaved",
+        ),
+        pytest.param(
+            [[delta('{"n":1}', id="1", name="f"), delta('{"n":2}', id="2", name="g")]],
+            id="no index",
+        ),
+        pytest.param(
+            [
+                [delta('{"n":1}', index=0, id="1", name="f")],
+                [delta('{"n":', index=0, id="2", name="g")],
+                [delta("2}", index=0)],
+            ],
+            id="all at index 0",
+        ),
+    ],
+)
+def test_parallel_calls(deltas: list[Any]) -> None:
+    """Each piece goes to its own call; calls keep the order in which they began."""
+    assert calls_of(*deltas) == [("1", "f", {"n": 1}), ("2", "g", {"n": 2})]
+
+
+def test_calls_without_any_id_get_one_each() -> None:
+    """A server that numbers nothing still makes two calls of two names."""
+    calls = calls_of([delta('{"n":1}', name="f"), delta('{"n":2}', name="g")])
+    assert [call[1:] for call in calls] == [("f", {"n": 1}), ("g", {"n": 2})]
+    assert len({call[0] for call in calls}) == 2
+    assert all(call[0] for call in calls)
+
+
+@pytest.mark.parametrize("arguments", [None, "", "  ", "null", "{}"])
+def test_no_arguments_are_an_empty_object(arguments: str | None) -> None:
+    """A tool without parameters is called with `{}`, whatever the server writes for it."""
+    assert calls_of([delta(arguments, index=0, id="1", name="f")]) == [("1", "f", {})]
+
+
+@pytest.mark.parametrize("text", ['{"a":', "hello", '{"a":1}x', "NaN"])
+def test_arguments_that_are_no_json_are_kept_as_text(text: str) -> None:
+    """The run decides what to tell the model; nothing is guessed here."""
+    chunks = chunks_of(event({"tool_calls": [delta(text, index=0, id="1", name="f")]}, "stop"))
+    assert chunks[-2] == ToolCall("1", "f", None, text)
+
+
+def test_a_nested_repetition_is_no_echo() -> None:
+    """Pieces that repeat what came before are only dropped when that was whole."""
+    pieces = ['{"a":', '{"a":', "1}}"]
+    calls = calls_of(
+        [delta(pieces[0], index=0, id="1", name="f")], *[[delta(p, index=0)] for p in pieces[1:]]
+    )
+    assert calls == [("1", "f", {"a": {"a": 1}})]
+
+
+def test_a_call_of_the_old_kind() -> None:
+    """`function_call`, from before there were several, is a call too."""
+    chunks = chunks_of(
+        event({"function_call": {"name": "f", "arguments": '{"a"'}}),
+        event({"function_call": {"arguments": ":1}"}}, "function_call"),
+    )
+    (call,) = [chunk for chunk in chunks if isinstance(chunk, ToolCall)]
+    assert (call.tool_name, call.args) == ("f", {"a": 1})
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4), st.data())
+def test_arguments_may_be_cut_anywhere(args: dict[str, Any], data: st.DataObject) -> None:
+    """Any arguments, in any pieces, come out whole, and as the deltas say."""
+    text = json.dumps(args)
+    places = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=5)))
+    pieces = [text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True)]
+    deltas = [[delta(piece, index=0)] for piece in pieces]
+    assert calls_of([delta("", index=0, id="1", name="f")], *deltas) == [("1", "f", args)]
+
+
+# --- text, reasoning, sources --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"reasoning_content": "hm"}, {"content": "ok"}],
+        [{"reasoning": "hm", "content": None}, {"reasoning": None, "content": "ok"}],
+        [{"reasoning": "hm", "reasoning_content": "hm"}, {"content": "ok"}],
+        [{"reasoning_content": "hm", "content": "ok"}],
+        [
+            {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+            {"content": [{"type": "text", "text": "ok"}]},
+        ],
+        [{"content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "ok"}]}],
+    ],
+)
+def test_reasoning_in_many_forms(deltas: list[Any]) -> None:
+    """Two field names, both at once, or a list of parts: reasoning first, then text."""
+    made = answer(chunks_of(*map(event, deltas), event(reason="stop")))
+    assert (made.reasoning, made.text) == ("hm", "ok")
+
+
+def test_a_refusal_is_text() -> None:
+    """A refusal takes the place of content, so the user reads it."""
+    made = answer(chunks_of(event({"content": None, "refusal": "No."}), event(reason="stop")))
+    assert made.text == "No."
+
+
+def test_parts_that_alternate_have_ids_of_their_own() -> None:
+    """Text after reasoning after text is another part."""
+    chunks = chunks_of(
+        event({"content": "a"}), event({"reasoning": "b"}), event({"content": "c"}, "stop")
+    )
+    starts = [c for c in chunks if c.type in ("text-start", "reasoning-start")]
+    assert [getattr(chunk, "id", "") for chunk in starts] == ["0", "1", "2"]
+
+
+def test_sources() -> None:
+    """Citations of a stream and annotations of a delta are sources, each address once."""
+    note = {"type": "url_citation", "url_citation": {"url": "https://b.example", "title": "B"}}
+    chunks = chunks_of(
+        event({"content": "x"}, citations=["https://a.example", "https://a.example"]),
+        event({"annotations": [note, note]}, citations=["https://a.example"]),
+        event(reason="stop", citations=[{"url": "https://c.example", "title": None}, 7]),
+    )
+    found = [(c.title, c.url) for c in chunks if isinstance(c, SourceChunk)]
+    assert found == [
+        ("", "https://a.example"),
+        ("B", "https://b.example"),
+        ("", "https://c.example"),
+    ]
+
+
+def test_only_the_first_answer_counts() -> None:
+    """With `n` > 1 there are alternatives; a run has one answer."""
+    other = {"index": 1, "delta": {"content": "no"}, "finish_reason": "length"}
+    first = event({"content": "yes"}, "stop")
+    made = answer(chunks_of({**first, "choices": [*first["choices"], other]}))
+    assert (made.text, made.finish_reason) == ("yes", "stop")
+
+
+def test_events_without_choices_say_nothing() -> None:
+    """A filter's report before the answer is not taken for its metadata."""
+    report = {"choices": [], "created": 0, "id": "", "model": "", "prompt_filter_results": []}
+    chunks = chunks_of(report, event({"content": "x"}, "stop"))
+    assert chunks[0] == ResponseMetadata("chat-1", "m", 7.0, "openai")
+
+
+def test_warnings_are_told_with_the_metadata() -> None:
+    """What the request had to leave out is said in the first chunk."""
+    decoder = ChatDecoder("groq", ["no top_k"])
+    (first, *_) = decoder.feed(orjson.dumps(event({"content": "x"})).decode())
+    assert isinstance(first, ResponseMetadata)
+    assert (first.provider, first.warnings) == ("groq", ["no top_k"])
+
+
+# --- what is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (b"{", "no JSON"),
+        (b"hello", "no JSON.*hello"),
+        (b"[1]", "JSON object"),
+        (b"null", "JSON object"),
+        (b'"text"', "JSON object"),
+    ],
+)
+def test_an_event_that_is_no_object_is_refused(data: bytes, told: str) -> None:
+    """The error shows an excerpt of it."""
+    with pytest.raises(ProviderStreamError, match=told):
+        decoded([b"data: " + data + b"\n\n"])
+
+
+def test_an_excerpt_is_short() -> None:
+    """A broken event of a megabyte does not become an error of a megabyte."""
+    with pytest.raises(ProviderStreamError) as caught:
+        decoded([b"data: " + b"x" * 1_000_000 + b"\n\n"])
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("bad", "where"),
+    [
+        ({"choices": 7}, "choices"),
+        ({"choices": [7]}, r"choices\[\]"),
+        (event("x"), "delta"),
+        (event({"content": 7}), "text"),
+        (event({"content": [7]}), r"content\[\]"),
+        (event({"content": [{"type": "text", "text": {}}, {"type": "text", "text": 7}]}), "text"),
+        (event({"reasoning": ["x"]}), "reasoning"),
+        (event({"tool_calls": {"a": 1}}), "tool_calls"),
+        (event({"tool_calls": ["x"]}), r"tool_calls\[\]"),
+        (event({"tool_calls": [{"function": "f"}]}), "function"),
+        (event({"tool_calls": [delta(index=0, id=7, name="f")]}), "id"),
+        (event({"tool_calls": [{"function": {"name": 7}}]}), "name"),
+        (event({"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}), "arguments"),
+        (event(usage=[1]), "usage"),
+        (event(usage={"prompt_tokens_details": [1]}), "prompt_tokens_details"),
+        (event(x_groq=7), "x_groq"),
+        (event(citations="https://a.example"), "citations"),
+        ({"choices": [{"finish_reason": 7}]}, "finish_reason"),
+    ],
+)
+def test_a_field_of_another_type_is_refused(bad: Any, where: str) -> None:
+    """The error names the field and shows what stands there."""
+    with pytest.raises(ProviderStreamError, match=rf"{where}.* must be"):
+        chunks_of(bad)
+
+
+def test_a_call_without_a_name_is_refused() -> None:
+    """Nobody could tell which tool is meant."""
+    with pytest.raises(ProviderStreamError, match="no name"):
+        calls_of([delta('{"a":1}', index=0, id="1")])
+
+
+@pytest.mark.parametrize(
+    ("error", "told", "retryable"),
+    [
+        ({"error": {"message": "overloaded", "code": 503}}, "overloaded", True),
+        ({"error": {"message": "bad", "code": 400}}, "bad", False),
+        ({"error": {"message": "bad", "code": "x"}}, "bad", False),
+        ({"error": {"type": "odd"}}, "odd", False),
+        ({"error": "plain"}, "plain", False),
+        ({"object": "error", "message": "vllm", "code": 400}, "vllm", False),
+    ],
+)
+def test_an_error_in_the_stream_is_told(error: Any, told: str, *, retryable: bool) -> None:
+    """A 200 that turns into an error says what the provider said."""
+    with pytest.raises(ProviderStreamError, match=told) as caught:
+        chunks_of(event({"content": "x"}), error)
+    assert caught.value.is_retryable is retryable
+
+
+@given(st.lists(st.dictionaries(st.sampled_from(["choices", "usage", "error", "id"]), JSON)))
+def test_nothing_but_model_errors(events: list[Any]) -> None:
+    """Whatever JSON comes, it is decoded or refused; the decoder itself never breaks."""
+    try:
+        chunks = chunks_of(*events)
+    except ModelError:
+        return
+    assert chunks[-1].type == "finish"
+
+
+KEYS = st.sampled_from(["content", "reasoning", "tool_calls", "annotations", "function_call"])
+
+
+@given(st.lists(st.dictionaries(KEYS, JSON | st.lists(st.dictionaries(st.just("function"), JSON)))))
+def test_nothing_but_model_errors_of_deltas(deltas: list[Any]) -> None:
+    """The same for whatever stands in a delta."""
+    try:
+        chunks = chunks_of(*map(event, deltas))
+    except ModelError:
+        return
+    assert chunks[-1].type == "finish"
+
+
+@pytest.mark.parametrize("kind", ["text", "arguments"])
+def test_time_is_linear(kind: str) -> None:
+    """Ten times the events take about ten times as long."""
+    piece = {"content": "word "} if kind == "text" else {"tool_calls": [delta("1,", index=0)]}
+    opening = orjson.dumps(event({"tool_calls": [delta("", index=0, id="1", name="f")]})).decode()
+    text = orjson.dumps(event(piece)).decode()
+
+    def seconds(events: int) -> float:
+        best = 9.0
+        for _ in range(3):
+            decoder = ChatDecoder()
+            start = time.perf_counter()
+            decoder.feed(opening)
+            for _ in range(events):
+                decoder.feed(text)
+            decoder.feed("[DONE]")
+            best = min(best, time.perf_counter() - start)
+        return best
+
+    assert seconds(20_000) < 30 * seconds(2_000)
+
+
+def test_a_call_is_announced_before_it_is_whole() -> None:
+    """A viewer learns the tool's name with the first delta."""
+    decoder = ChatDecoder()
+    opening = event({"tool_calls": [delta("", index=0, id="1", name="f")]})
+    chunks = decoder.feed(orjson.dumps(opening).decode())
+    assert chunks[-1] == ToolCallInputStart("1", "f")
