@@ -45,16 +45,16 @@ class _ToolWriter(StreamWriter):
 
 
 class _Inbox:
-    """What running tools hand to the task that owns the run: chunks, and notes of being done."""
+    """What running tools hand to the task that owns the run: chunks, and the index of an end."""
 
     def __init__(self, high_water: int = 256) -> None:
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
-        self._queue: asyncio.Queue[Chunk | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[Chunk | int] = asyncio.Queue()
         self._high_water = high_water
         self._drained = asyncio.Event()
 
-    def put(self, item: Chunk | None) -> None:
+    def put(self, item: Chunk | int) -> None:
         if threading.get_ident() == self._thread:
             self._queue.put_nowait(item)
         else:
@@ -71,7 +71,7 @@ class _Inbox:
             self._drained.clear()
             await self._drained.wait()
 
-    async def get(self) -> Chunk | None:
+    async def get(self) -> Chunk | int:
         item = await self._queue.get()
         self._drained.set()
         return item
@@ -113,11 +113,14 @@ class ToolRun:
         tasks = [loop.create_task(self._one(i, call)) for i, call in enumerate(self._calls)]
         try:
             shown = 0
+            ended: set[int] = set()  # in the inbox a tool's end stands behind all that it wrote
             while shown < len(self._calls):
-                chunk = await self._inbox.get()
-                if chunk is not None:
-                    await _send(emit, chunk)
-                while shown in self._outcomes:
+                item = await self._inbox.get()
+                if isinstance(item, Chunk):
+                    await _send(emit, item)
+                    continue
+                ended.add(item)
+                while shown in ended:
                     await self._show(self._calls[shown], self._outcomes.pop(shown), emit, bounds)
                     shown += 1
         finally:
@@ -157,7 +160,7 @@ class ToolRun:
         except BaseException as error:  # noqa: BLE001 - a signal: raised where the run is owned
             self._outcomes[index] = error
         finally:
-            self._inbox.put(None)
+            self._inbox.put(index)
 
     async def _execute(self, call: ToolCall) -> Any:
         name = call.tool_name
