@@ -11,8 +11,15 @@ from typing import Any, Generic, ParamSpec, TypeVar, overload
 
 from streampipe.contracts import Tool, ToolContext
 from streampipe.errors import ConfigurationError, ToolArgumentsError
+from streampipe.tools._callable import (
+    docstring_of,
+    is_sync_generator,
+    name_of,
+    refuse_uncallable,
+    runs_in_loop,
+)
 from streampipe.tools._docstring import describe
-from streampipe.tools._schema import ArgumentSchema, callee
+from streampipe.tools._schema import ArgumentSchema
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -27,7 +34,14 @@ class FunctionTool(Generic[P, R]):
         name: what the model calls it by.
         description: what the model is told it is for.
         parameters: JSON schema of the arguments.
+        function: the function itself.
     """
+
+    __name__: str
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    function: Callable[P, R]
 
     def __init__(
         self,
@@ -39,37 +53,38 @@ class FunctionTool(Generic[P, R]):
         """Read the function's signature and docstring.
 
         Args:
-            function: sync (it runs in a thread), async, or an async generator (it streams).
+            function: sync (it runs in a thread, which a cancelled run does not wait for), async,
+                or an async generator function (it streams). Bound methods, callable objects and
+                `functools.partial` are functions too; what a partial has bound is not shown.
             name: the function's name if None.
             description: the docstring without its sections if None.
 
         Raises:
             ConfigurationError: the function cannot be a tool; the message says why and what to do.
         """
-        self.name = name if name is not None else _name_of(function)
-        if not _NAME.fullmatch(self.name):
-            msg = (
-                f"tool {self.name!r}: a name has 1 to 64 letters, digits, '_' or '-'; "
-                "give one with @tool(name=...)"
-            )
-            raise ConfigurationError(msg)
-        if inspect.isgeneratorfunction(callee(function)):
+        if isinstance(function, FunctionTool):  # the same tool, by another name or description
+            name = function.name if name is None else name
+            description = function.description if description is None else description
+            function = function.function
+        refuse_uncallable(function)
+        self.function = function
+        self.__name__ = name_of(function)
+        self.name = checked_name(self.__name__ if name is None else name)
+        if is_sync_generator(function):
             msg = f"tool {self.name!r} is a sync generator; write 'async def' to stream its result"
             raise ConfigurationError(msg)
-        about, described = describe(function)
+        self.__doc__ = docstring_of(function)
+        about, described = describe(self.__doc__)
         self.description = about if description is None else description
         self._arguments = ArgumentSchema(self.name, function, described)
         self.parameters = self._arguments.schema
-        self._function = function
-        self._in_thread = not (
-            inspect.iscoroutinefunction(callee(function))
-            or inspect.isasyncgenfunction(callee(function))
-        )
-        functools.update_wrapper(self, function)
+        self._in_loop = runs_in_loop(function)
+        self.__module__ = getattr(function, "__module__", self.__module__)
+        self.__wrapped__ = function  # for `inspect.signature`
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call the function itself."""
-        return self._function(*args, **kwargs)
+        return self.function(*args, **kwargs)
 
     def __repr__(self) -> str:
         """The tool's name."""
@@ -85,15 +100,31 @@ class FunctionTool(Generic[P, R]):
             ToolArgumentsError: the arguments do not fit the schema.
         """
         if not isinstance(args, Mapping):
-            msg = f"the arguments of {self.name!r} must be a JSON object, not {args!r:.80}"
+            msg = f"the arguments of {self.name!r} must be a JSON object"
             raise ToolArgumentsError(msg, tool_name=self.name)
         kwargs = self._arguments.validate(args)
-        if self._arguments.context is not None:
-            kwargs[self._arguments.context] = context
-        call: Callable[..., Any] = self._function
-        if self._in_thread:
-            return asyncio.to_thread(call, **kwargs)
-        return call(**kwargs)
+        kwargs |= dict.fromkeys(self._arguments.contexts, context)
+        call: Callable[..., Any] = self.function
+        return call(**kwargs) if self._in_loop else _in_thread(call, kwargs)
+
+
+async def _in_thread(function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+    """Run a sync function in a thread; await what it returns if that is to be awaited.
+
+    Raises:
+        RuntimeError: it let a StopIteration out, which a future would never pass on.
+        Exception: whatever else it raises.
+    """
+
+    def call() -> Any:
+        try:
+            return function(**kwargs)
+        except StopIteration as error:
+            msg = "the tool raised StopIteration"
+            raise RuntimeError(msg) from error
+
+    result = await asyncio.to_thread(call)
+    return await result if inspect.isawaitable(result) else result
 
 
 @overload
@@ -148,17 +179,20 @@ def as_tool(value: Any) -> Tool:
     """A tool as it is, a typed function as a `FunctionTool`.
 
     Raises:
-        ConfigurationError: it is neither.
+        ConfigurationError: it is neither, or the function cannot be a tool.
     """
     if inspect.iscoroutine(value):
-        value.close()
+        value.close()  # else Python complains that it was never awaited
         msg = f"tools: {value!r:.80} is a coroutine; give the function itself, do not call it"
         raise ConfigurationError(msg)
-    if not isinstance(value, type):
-        if isinstance(value, Tool):
-            return value
-        if callable(value):
-            return FunctionTool(value)
+    if isinstance(value, type):
+        msg = f"tools: {value.__name__!r} is a class; give an instance of it, or a function"
+        raise ConfigurationError(msg)
+    if isinstance(value, Tool):
+        checked_name(value.name)
+        return value
+    if callable(value):
+        return FunctionTool(value)
     msg = f"tools: {value!r:.80} is no tool; give a function with type hints or a Tool"
     raise ConfigurationError(msg)
 
@@ -175,41 +209,48 @@ def tools_by_name(value: Sequence[Any] | Mapping[str, Any] | None) -> dict[str, 
     if value is None:
         return {}
     if isinstance(value, Mapping):
-        return {str(name): _named(as_tool(item), str(name)) for name, item in value.items()}
+        return {name: _named(as_tool(item), name) for name, item in value.items()}
     if not isinstance(value, list | tuple):
         msg = f"tools must be a list or a dict by name, not {value!r:.80}"
         raise ConfigurationError(msg)
     tools: dict[str, Tool] = {}
-    for item in value:
+    for index, item in enumerate(value):
         made = as_tool(item)
         if made.name in tools:
-            msg = f"tools: two tools are named {made.name!r}; give one another name"
+            first = list(tools).index(made.name)
+            both = f"tools[{first}] and tools[{index}]"
+            msg = f"{both} are both named {made.name!r}; give one another name"
             raise ConfigurationError(msg)
         tools[made.name] = made
     return tools
 
 
+def checked_name(name: Any) -> str:
+    """A name that every provider takes.
+
+    Raises:
+        ConfigurationError: it is none.
+    """
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return name
+    msg = (
+        f"tool {name!r:.80}: a name has 1 to 64 letters, digits, '_' or '-'; "
+        "give one with @tool(name=...)"
+    )
+    raise ConfigurationError(msg)
+
+
 class _Renamed:
-    """A tool under another name."""
+    """A tool of somebody else's under another name."""
 
     def __init__(self, inner: Tool, name: str) -> None:
-        self.name = name
+        self.name = checked_name(name)
         self.description = inner.description
         self.parameters = inner.parameters
         self.execute = inner.execute
 
 
 def _named(item: Tool, name: str) -> Tool:
-    return item if item.name == name else _Renamed(item, name)
-
-
-def _name_of(function: Any) -> str:
-    while isinstance(function, functools.partial):
-        function = function.func
-    name = getattr(function, "__name__", None)
-    if name is None:
-        name = type(function).__name__
-    if name == "<lambda>":
-        msg = "a lambda cannot be a tool: it has no name and no type hints; write a function"
-        raise ConfigurationError(msg)
-    return str(name)
+    if item.name == name:
+        return item
+    return FunctionTool(item, name=name) if isinstance(item, FunctionTool) else _Renamed(item, name)
