@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
@@ -72,7 +73,7 @@ class Scope:
     retry_count: int = 0
     step_number: int = 0
     tracing_context: Any = None
-    stopped: bool = False  # cancelled: nothing more is pulled from the model
+    stopped: bool = False  # a cancel is on its way; it arrives where the run waits next
     send: Callable[[Chunk], Awaitable[Any] | None] = field(default=lambda _: None)
     outbox: list[Chunk] = field(default_factory=list[Chunk])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
@@ -175,6 +176,8 @@ class Bound:
                 raise self.error(hook, f"{type(error).__name__}: {error}") from error
             result = None
         await self.scope.flush()
+        while self.scope.stopped:
+            await asyncio.sleep(0)  # where the cancel arrives
         if self.wires:
             pulled = self.wires[0]
             self.wires.clear()

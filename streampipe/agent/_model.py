@@ -74,8 +74,8 @@ async def call_model(
                         answer.warnings.extend(chunk.warnings or ())
                     else:
                         parts.note(chunk)
-                if scope.stopped:
-                    raise asyncio.CancelledError
+                while scope.stopped:
+                    await asyncio.sleep(0)  # where the cancel arrives
                 wait = emit(chunk)
                 if wait is not None:
                     await wait

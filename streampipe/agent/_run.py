@@ -435,6 +435,7 @@ class Execution:
         if self._task is not None:
             loop = self._task.get_loop()
             loop.call_soon_threadsafe(self.abort, self.spec.abort_signal.reason)
+            self.scope.stopped = True
 
     def abort(self, reason: str) -> None:
         """Stop the run, from the loop it runs in: an `abort` chunk, then `finish`.
@@ -445,8 +446,8 @@ class Execution:
             return
         self._aborted = reason
         self.scope.stopped = True
-        if self._task is not None:
-            self._task.cancel()
+        if self._task is not None:  # soon, not now: a hook may be calling, within this very task
+            self._task.get_loop().call_soon(self._task.cancel)
 
     # --- small things ----------------------------------------------------------------------
 
@@ -463,6 +464,8 @@ class Execution:
         wait = self.head(chunk)
         if wait is not None:
             await wait
+        while self.scope.stopped:
+            await asyncio.sleep(0)  # where the cancel arrives
 
     async def _straight(self, chunk: Chunk) -> None:
         """Give a chunk to the client past all processors; nothing comes after `finish`."""
