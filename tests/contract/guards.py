@@ -46,10 +46,8 @@ class Runner:
                 if error.result is None:  # there was no run
                     raise
                 return Seen(error.result, error)
-        chunks: list[Chunk] = []
         async with agent.stream(prompt, **options) as run:
-            async for chunk in run:  # a failure of the run does not raise here
-                chunks.append(chunk)
+            chunks = [chunk async for chunk in run]  # a failure of the run does not raise here
             try:
                 return Seen(await run.result(), None, chunks)
             except StreampipeError as error:
@@ -78,7 +76,7 @@ def unchanged(hook: str, args: Any) -> Any:
     return args.part if hook == "process_output_stream" else None
 
 
-def processor(name: str = "guard", **hooks: Any) -> Any:
+def processor(name: str = "guard", /, **hooks: Any) -> Any:
     """A processor of these hooks."""
     return SimpleNamespace(id=name, **hooks)
 
@@ -214,3 +212,18 @@ def types(chunks: Sequence[Chunk]) -> list[str]:
 def texts(chunks: Sequence[Chunk]) -> list[str]:
     """The pieces of text among chunks."""
     return [chunk.text for chunk in chunks if isinstance(chunk, TextDelta)]
+
+
+def contents(result: RunResult) -> list[Any]:
+    """What the accessors of a result hold of its steps; empty if there is no accepted step."""
+    held = (
+        result.text,
+        result.reasoning,
+        result.steps,
+        result.messages,
+        result.tool_calls,
+        result.tool_results,
+        result.object,
+        result.response,
+    )
+    return [value for value in held if value]
