@@ -21,7 +21,7 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError, ModelError
 from streampipe.operators._core import Emit
-from streampipe.operators._hooks import ModelAnswer
+from streampipe.operators._hooks import ModelAnswer, ModelCall
 from streampipe.operators._scope import Scope
 
 
@@ -52,10 +52,8 @@ async def call_model(
     """
     call = answer.call
     run_id = scope.run_id
-    replayed = call.replay is not None
-    finish: FinishChunk | None = FinishChunk() if replayed else None
     parts = _OpenParts(run_id)
-    source = _replay(call.replay or []) if replayed else call.model.stream(call.request)
+    source, finish = _source(call)
     try:
         async with aclosing(source) as stream:  # type: ignore[type-var]  # generators have it
             async for chunk in stream:
@@ -90,6 +88,13 @@ async def call_model(
         if wait is not None:
             await wait
     return finish
+
+
+def _source(call: ModelCall) -> tuple[AsyncIterator[Chunk], FinishChunk | None]:
+    """Where the chunks come from, and how it ends if nothing says so: only a replay may."""
+    if call.replay is not None:
+        return _replay(call.replay), FinishChunk()
+    return call.model.stream(call.request), None
 
 
 def _adopted(chunk: Chunk, run_id: str) -> Chunk:

@@ -52,8 +52,8 @@ class _Broadcast:
         self.begun = True
         full = False
         for buffer in self._buffers:
-            buffer.on_next(chunk)
-            full = full or buffer.flow.pending >= self.high_water
+            if buffer.put(chunk):
+                full = True
         if full:
             return self._room()
         self._turn += 1
@@ -134,16 +134,12 @@ class Run:
 
     async def _consume(self) -> AsyncIterator[Chunk]:
         buffer = self._sink.attach()
-        items, flow = buffer.items, buffer.flow
         try:
             while await buffer.more():
-                batch = list(items)
-                items.clear()
-                for taken, chunk in enumerate(batch, 1):
+                batch = buffer.taken(64)  # few, so that a slow consumer lets go of what it has read
+                for chunk in batch:
                     yield chunk
-                    if not taken % 64:  # a slow consumer lets go of what it has read
-                        flow.take(64)
-                flow.take(len(batch) % 64)
+                buffer.flow.take(len(batch))
         finally:
             self._sink.detach(buffer)
 
