@@ -81,6 +81,10 @@ def processor(name: str = "guard", /, **hooks: Any) -> Any:
     return SimpleNamespace(id=name, **hooks)
 
 
+ALL_HOOKS: list[Any] = [["a", fail()], ["b", call("lookup", {"word": "x"})], ["c"]]
+"""A failing call, a tool call and an answer: a script that comes to every hook."""
+
+
 def is_text(args: Any) -> bool:
     """Whether a stream hook was given a piece of text."""
     return bool(args.part.type == "text-delta")
