@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -278,8 +279,26 @@ def test_retry_after_may_be_a_date(seconds: int) -> None:
     date = email.utils.formatdate(now + seconds, usegmt=True)
     assert _call.retry_after(date, now=now) == seconds
     assert _call.retry_after(date, now=now + seconds + 1) == 0.0
-    local = email.utils.formatdate(now + seconds).replace("+0000", "-0000")
-    assert _call.retry_after(local, now=now) == seconds
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine nine hours from Greenwich.
+
+    Yields:
+        Nothing.
+    """
+    monkeypatch.setenv("TZ", "JST-9")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+def test_a_date_without_a_zone_is_greenwichs() -> None:
+    """HTTP's dates are, wherever the caller is."""
+    assert _call.retry_after("Tue, 14 Nov 2023 22:13:27 -0000", now=1_700_000_000) == 7.0
 
 
 @given(st.text())

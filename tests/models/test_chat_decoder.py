@@ -250,6 +250,14 @@ def test_usage_in_full() -> None:
             id="said again, whole",
         ),
         pytest.param([[delta('{"a":1}', index="x", id="1", name="f")]], id="an odd index"),
+        pytest.param(
+            [[delta('{"a"', index=0, id="1", name="f")], [delta(":1}", index=0, id="", name="f")]],
+            id="name repeated, id empty",
+        ),
+        pytest.param(
+            [[delta('{"a"', index=0, id="1")], [delta(":1}", index=0, id="2", name="f")]],
+            id="name later, with another id",
+        ),
     ],
 )
 def test_one_call_in_many_forms(deltas: list[Any]) -> None:
@@ -536,12 +544,12 @@ def test_time_is_linear(kind: str) -> None:
         best = 9.0
         for _ in range(3):
             decoder = ChatDecoder()
-            start = time.perf_counter()
+            start = time.process_time()  # a busy machine does not count
             decoder.feed(opening)
             for _ in range(events):
                 decoder.feed(text)
             decoder.feed("[DONE]")
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     assert seconds(20_000) < 30 * seconds(2_000)

@@ -131,7 +131,7 @@ async def test_a_silent_provider_times_out(script: list[Any]) -> None:
     """Before the head as well as between two pieces; the connection is closed."""
     async with ModelServer([script]) as server:
         with pytest.raises(ModelTimeoutError, match="ReadTimeout"):
-            await collected(server.model(max_retries=0, timeout=0.05))
+            await collected(server.model(max_retries=0, timeout=Timeout(read=0.05)))
         await server.closed()
         assert not server.requests[0].completed
 
@@ -247,9 +247,18 @@ async def test_a_server_that_does_not_hang_up_holds_nobody() -> None:
 
 async def test_calls_at_once_do_not_wait_for_each_other() -> None:
     """The pool has no upper bound: a hundred streams are a hundred connections."""
-    async with ModelServer([["a", delay(0.05), "b"]], repeat=True) as server:
-        answers = await asyncio.gather(*[collected(server.model()) for _ in range(100)])
-        assert {texts(chunks) for chunks in answers} == {"ab"}
+    everybody = asyncio.Barrier(100)
+
+    async def read(server: ModelServer) -> str:
+        text = ""
+        async for chunk in server.model().stream(REQUEST):
+            if isinstance(chunk, TextDelta):
+                text += chunk.text
+                await everybody.wait()  # nobody reads on before all have begun
+        return text
+
+    async with asyncio.timeout(30), ModelServer([["ok"]], repeat=True) as server:
+        assert await asyncio.gather(*[read(server) for _ in range(100)]) == ["ok"] * 100
         assert len(server.connections) == 100
 
 
@@ -317,6 +326,27 @@ async def test_timeouts_reach_the_socket() -> None:
             assert texts(await collected(server.model(timeout=timeout))) == "ab"
         with pytest.raises(ModelTimeoutError):
             await collected(server.model(timeout=Timeout(read=0.005), max_retries=0))
+
+
+@pytest.mark.parametrize(
+    ("given", "connect", "read"),
+    [(60, 10.0, 60), (3, 3, 3), (None, None, None), (Timeout(connect=1, read=2), 1, 2)],
+)
+async def test_which_timeouts_are_set(
+    given: Any, connect: float | None, read: float | None
+) -> None:
+    """Reaching the server is one thing, waiting for its words another."""
+    seen: dict[str, Any] = {}
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        seen.update(request.extensions["timeout"])
+        body = sse(event({"content": "x"}, "stop"))
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=body)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(handle)) as client:
+        model = OpenAIChatModel("m", api_key="k", http_client=client, timeout=given)
+        await collected(model)
+    assert (seen["connect"], seen["read"]) == (connect, read)
 
 
 async def test_a_large_answer_in_large_pieces() -> None:

@@ -94,9 +94,9 @@ def test_a_line_may_come_in_many_pieces_at_no_extra_cost() -> None:
     def seconds(pieces: int) -> float:
         best = 9.0
         for _ in range(5):
-            start = time.perf_counter()
+            start = time.process_time()  # a busy machine does not count
             assert len(events(b"data: ", *[b"x" * 64] * pieces, b"\n\n")) == 1
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
-    assert seconds(20_000) < 40 * seconds(2_000)
+    assert seconds(50_000) < 50 * seconds(5_000)
