@@ -26,6 +26,7 @@ from streampipe.operators._core import FAULTS, is_cancel
 
 log = logging.getLogger("streampipe")
 DONE = Done()
+TURNS_TO_CANCEL = 10  # turns of the loop within which a cancel that is on its way has arrived
 
 
 def data_chunk(
@@ -77,6 +78,16 @@ class Scope:
     send: Callable[[Chunk], Awaitable[Any] | None] = field(default=lambda _: None)
     outbox: list[Chunk] = field(default_factory=list[Chunk])
     states: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+
+    async def halt(self) -> None:
+        """Wait where the cancel arrives; go no further, whatever a hook did with it.
+
+        Raises:
+            asyncio.CancelledError: always, when the run is stopped.
+        """
+        for _ in range(TURNS_TO_CANCEL):
+            await asyncio.sleep(0)
+        raise asyncio.CancelledError  # it came and was swallowed
 
     async def flush(self) -> None:
         """Send what writers left in the outbox."""
@@ -176,8 +187,8 @@ class Bound:
                 raise self.error(hook, f"{type(error).__name__}: {error}") from error
             result = None
         await self.scope.flush()
-        while self.scope.stopped:
-            await asyncio.sleep(0)  # where the cancel arrives
+        if self.scope.stopped:
+            await self.scope.halt()
         if self.wires:
             pulled = self.wires[0]
             self.wires.clear()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import replace
@@ -72,8 +71,8 @@ async def call_model(
                         answer.warnings.extend(chunk.warnings or ())
                     else:
                         parts.note(chunk)
-                while scope.stopped:
-                    await asyncio.sleep(0)  # where the cancel arrives
+                if scope.stopped:
+                    await scope.halt()
                 wait = emit(chunk)
                 if wait is not None:
                     await wait

@@ -464,8 +464,8 @@ class Execution:
         wait = self.head(chunk)
         if wait is not None:
             await wait
-        while self.scope.stopped:
-            await asyncio.sleep(0)  # where the cancel arrives
+        if self.scope.stopped:
+            await self.scope.halt()
 
     async def _straight(self, chunk: Chunk) -> None:
         """Give a chunk to the client past all processors; nothing comes after `finish`."""

@@ -67,7 +67,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
     get = options.get
     context = get("request_context")
     if not isinstance(context, RequestContext):
-        context = RequestContext(context or {})
+        context = RequestContext(_mapping("request_context", context))
     if get("memory") is not None:
         msg = "memory is not there yet: this version keeps no threads; leave memory= out"
         raise ConfigurationError(msg)
@@ -88,22 +88,22 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         system=instructions_of(get("instructions"), context),
         model=model_of(get("model"), agent.id),
         tools=tools_by_name(get("tools")),
-        active_tools=get("active_tools"),
-        tool_choice=get("tool_choice") or "auto",
+        active_tools=_names("active_tools", get("active_tools")),
+        tool_choice=tool_choice_of(get("tool_choice")),
         input_processors=lists["input_processors"],
         output_processors=lists["output_processors"],
         error_processors=lists["error_processors"],
         max_retries=_whole("max_processor_retries", retries, 0),
         max_steps=_whole("max_steps", get("max_steps", MAX_STEPS), 1),
-        stop_when=list(stop_when or ()),
+        stop_when=[_function("stop_when", condition) for condition in stop_when or ()],
         tool_concurrency=_whole("tool_concurrency", get("tool_concurrency", TOOL_CONCURRENCY), 1),
         high_water=_whole("high_water", get("high_water", HIGH_WATER), 1),
-        model_settings=dict(get("model_settings") or {}),
-        provider_options=dict(get("provider_options") or {}),
+        model_settings=_mapping("model_settings", get("model_settings")),
+        provider_options=_mapping("provider_options", get("provider_options")),
         structured_output=get("structured_output"),
-        prepare_step=get("prepare_step"),
+        prepare_step=_function("prepare_step", get("prepare_step"), optional=True),
         request_context=context,
-        abort_signal=get("abort_signal") or AbortSignal(),
+        abort_signal=_signal(get("abort_signal")),
         thread=get("thread"),
         resource=get("resource"),
     )
@@ -114,6 +114,48 @@ def _whole(name: str, value: Any, least: int) -> int:
         msg = f"{name} must be a whole number of at least {least}, not {value!r}"
         raise ConfigurationError(msg)
     return value
+
+
+def _mapping(name: str, value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, Mapping):
+        raise ConfigurationError(f"{name} must be a dict, not {value!r:.80}")
+    return dict(value or {})
+
+
+def _names(name: str, value: Any) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple | set) or not all(isinstance(n, str) for n in value):
+        raise ConfigurationError(f"{name} must be a list of names, not {value!r:.80}")
+    return list(value)
+
+
+def _function(name: str, value: Any, *, optional: bool = False) -> Any:
+    if not callable(value) and not (optional and value is None):
+        raise ConfigurationError(f"{name} must be a function, not {value!r:.80}")
+    return value
+
+
+def _signal(value: Any) -> AbortSignal:
+    if value is not None and not isinstance(value, AbortSignal):
+        raise ConfigurationError(f"abort_signal must be an AbortSignal, not {value!r:.80}")
+    return value or AbortSignal()
+
+
+def tool_choice_of(value: Any) -> Any:
+    """How free the model is in calling tools; `auto` if nothing is said.
+
+    Raises:
+        ConfigurationError: it is none of the four ways.
+    """
+    named = isinstance(value, Mapping) and list(value) == ["tool_name"]
+    if value is not None and not named and value not in ("auto", "none", "required"):
+        msg = (
+            "tool_choice must be 'auto', 'none', 'required' or {'tool_name': name}, "
+            f"not {value!r:.80}"
+        )
+        raise ConfigurationError(msg)
+    return value or "auto"
 
 
 LISTS = {

@@ -10,7 +10,7 @@ from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
 from streampipe.agent._output import StructuredOutput
-from streampipe.agent._spec import model_of
+from streampipe.agent._spec import model_of, tool_choice_of
 from streampipe.chunks import FinishChunk, ToolCall
 from streampipe.operators._hooks import StepInput
 from streampipe.tools import tools_by_name
@@ -61,10 +61,11 @@ def resolve_step(step: StepInput) -> None:
     """Bring a step's overrides into their final form.
 
     Raises:
-        ConfigurationError: the model or a tool cannot be what was given.
+        ConfigurationError: the model, a tool or the tool choice cannot be what was given.
     """
     step.model = model_of(step.model, "step")
     step.tools = tools_by_name(step.tools)
+    step.tool_choice = tool_choice_of(step.tool_choice)
 
 
 def active_tools(step: StepInput) -> dict[str, Any]:
