@@ -82,11 +82,15 @@ async def call_model(
         raise _failure(ModelError, f"{type(error).__name__}: {error}", call.model) from error
     if finish is None:
         raise _failure(IncompleteStreamError, "the stream ended without a finish chunk", call.model)
-    for chunk in parts.closing():
+    await _send(parts.closing(), emit)
+    return finish
+
+
+async def _send(chunks: list[Chunk], emit: Emit[Chunk]) -> None:
+    for chunk in chunks:
         wait = emit(chunk)
         if wait is not None:
             await wait
-    return finish
 
 
 def _source(call: ModelCall) -> tuple[AsyncIterator[Chunk], FinishChunk | None]:
