@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import strategies as st
 
 from streampipe.chunks import (
     Chunk,
@@ -77,3 +78,24 @@ def event(delta: Any = None, reason: str | None = None, **fields: Any) -> dict[s
     """An event of one choice."""
     choice = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": reason}
     return {"id": "chat-1", "model": "m", "created": 7, "choices": [choice], **fields}
+
+
+def chunks_of(*events: Any, done: bool = True) -> list[Chunk]:
+    """The chunks of these events."""
+    return decoded([sse(*events, done=done)])
+
+
+def delta(arguments: str | None = None, **fields: Any) -> dict[str, Any]:
+    """An item of `tool_calls`; `name` goes where the protocol has it."""
+    function = {"name": fields.pop("name")} if "name" in fields else {}
+    if arguments is not None:
+        function["arguments"] = arguments
+    return {"type": "function", "function": function, **fields}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=8,
+)
+"""Any JSON value."""
