@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from streampipe import AbortSignal, Agent, TextDelta
-from streampipe.testing import ModelServer, delay
+from streampipe.testing import ModelServer, Piece, delay
 
 LIMIT = 0.1  # seconds
-ANSWER = [*["word "] * 5, delay(30), "never"]
+ANSWER: list[Piece] = [*["word "] * 5, delay(30), "never"]
 
 
 @pytest.fixture
