@@ -10,6 +10,7 @@ from typing import Any, cast
 from reactivex import Observable
 
 from streampipe import operators as ops
+from streampipe.operators._core import Emit
 
 
 class Counting:
@@ -90,6 +91,14 @@ def reading(source: Observable[Any], high_water: int = 256) -> aclosing[AsyncGen
 async def elements(source: Any) -> list[Any]:
     """Everything that a stream emits."""
     return [element async for element in source]
+
+
+async def push(emit: Emit[Any], *items: Any) -> None:
+    """Push elements, waiting after each as `emit` asks for."""
+    for item in items:
+        wait = emit(item)
+        if wait is not None:
+            await wait
 
 
 async def turns(count: int = 50) -> None:

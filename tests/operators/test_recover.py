@@ -1,0 +1,264 @@
+"""`catch_api_error` and `retry`: another attempt at a failed model call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex import Observable
+from reactivex import operators as rx
+
+from streampipe import operators as ops
+from streampipe.abort import TripWire
+from streampipe.chunks import Chunk, StepFinish, TextDelta, TripwireData
+from streampipe.errors import (
+    ConfigurationError,
+    IncompleteStreamError,
+    ModelConnectionError,
+    ModelError,
+    ModelStatusError,
+    ProcessorError,
+)
+from streampipe.operators._core import Emit
+from tests.operators.sources import push, reading, turns, watched
+
+
+class Attempts:
+    """A model that fails so many times before it answers; each attempt says its number first.
+
+    Attributes:
+        begun: how many attempts there were.
+    """
+
+    def __init__(self, *errors: BaseException) -> None:
+        """Fail with these, one an attempt."""
+        self.begun = 0
+        self._errors = errors
+
+    @property
+    def stream(self) -> Observable[Chunk]:
+        """The cold stream of an attempt."""
+
+        async def run(emit: Emit[Chunk]) -> None:
+            number = self.begun
+            self.begun += 1
+            await push(emit, TextDelta("0", str(number)))
+            await turns(2)
+            if number < len(self._errors):
+                raise self._errors[number]
+
+        return ops.create(run)
+
+
+def notice(error: BaseException) -> StepFinish:
+    """What keeps two attempts apart."""
+    return StepFinish("retry", tripwire=TripwireData(str(error), retry=True))
+
+
+async def outcome(stream: Observable[Any]) -> tuple[list[Any], Any]:
+    """All elements and the one terminal event of a stream; a text for each text chunk."""
+    witness, _ = watched(stream)
+    await witness.ended.wait()
+    (end,) = witness.ends
+    return [item.text if isinstance(item, TextDelta) else item for item in witness.items], end
+
+
+FIRST, SECOND = ModelError("first", is_retryable=True), ModelError("second", is_retryable=True)
+FINAL = ModelError("final")
+
+
+# --- catch_api_error -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_the_handler_is_asked_and_obeyed(*, is_async: bool) -> None:
+    """It gets the failure and its number; attempts are kept apart by a `step-finish`."""
+    asked: list[tuple[ModelError, int]] = []
+
+    def handler(error: ModelError, attempt: int) -> bool:
+        asked.append((error, attempt))
+        return True
+
+    async def later(error: ModelError, attempt: int) -> bool:
+        await turns(2)
+        return handler(error, attempt)
+
+    model = Attempts(FIRST, SECOND)
+    stage = ops.catch_api_error(later if is_async else handler)
+    assert await outcome(model.stream.pipe(stage)) == (
+        ["0", notice(FIRST), "1", notice(SECOND), "2"],
+        "completed",
+    )
+    assert asked == [(FIRST, 0), (SECOND, 1)]
+
+
+@pytest.mark.parametrize("answer", [False, None])
+async def test_a_handler_that_declines_lets_the_failure_out(answer: bool | None) -> None:  # noqa: FBT001 - a value
+    """The very error, and no notice of another attempt."""
+    model = Attempts(FIRST, SECOND)
+    stage = ops.catch_api_error(lambda error, attempt: answer)
+    assert await outcome(model.stream.pipe(stage)) == (["0"], FIRST)
+    assert model.begun == 1
+
+
+async def test_what_succeeds_is_left_alone() -> None:
+    """Nobody is asked."""
+    model = Attempts()
+    assert await outcome(model.stream.pipe(ops.catch_api_error(never_asked))) == (
+        ["0"],
+        "completed",
+    )
+
+
+def never_asked(error: ModelError, attempt: int) -> bool:
+    """A handler that must not be asked."""
+    pytest.fail(f"asked about {error!r}")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("boom"),
+        ProcessorError("boom", processor_id="p", hook="h"),
+        TripWire("stop"),
+    ],
+    ids=["foreign", "processor", "signal"],
+)
+async def test_only_failures_of_models_are_caught(error: BaseException) -> None:
+    """A processor's failure and a block pass as they are."""
+    model = Attempts(error)
+    assert await outcome(model.stream.pipe(ops.catch_api_error(never_asked))) == (["0"], error)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ModelStatusError("busy", status=503),
+        ModelConnectionError("gone"),
+        IncompleteStreamError("x"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+async def test_every_failure_of_a_model_is_caught(error: ModelError) -> None:
+    """Whatever its class."""
+    model = Attempts(error)
+    chunks, end = await outcome(model.stream.pipe(ops.catch_api_error(lambda *_: True)))
+    assert (chunks, end) == (["0", notice(error), "1"], "completed")
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+async def test_a_handler_s_own_failure_ends_the_stream(*, is_async: bool) -> None:
+    """It is told instead; the failure that it was asked about is its context."""
+    own = ValueError("in the handler")
+
+    def handler(error: ModelError, attempt: int) -> bool:
+        raise own
+
+    async def later(error: ModelError, attempt: int) -> bool:
+        raise own
+
+    model = Attempts(FIRST)
+    stage = ops.catch_api_error(later if is_async else handler)
+    assert await outcome(model.stream.pipe(stage)) == (["0"], own)
+    assert own.__context__ is FIRST
+
+
+async def raise_it(error: BaseException) -> Any:
+    """An async function that fails."""
+    raise error
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        ops.map_async(lambda _: raise_it(FINAL)),
+        ops.map_async(lambda _: raise_it(FINAL), concurrency=2),
+        rx.flat_map(lambda _: Attempts(FINAL).stream),
+    ],
+    ids=["map_async", "windowed", "rx"],
+)
+async def test_a_model_s_failure_further_down_is_not_the_source_s(stage: Any) -> None:
+    """A stage after it may call models of its own: their failures end the stream."""
+    model = Attempts()
+    _, end = await outcome(model.stream.pipe(ops.catch_api_error(never_asked), stage))
+    assert end is FINAL
+    assert model.begun == 1
+
+
+async def test_two_in_a_row_are_asked_from_the_inside_out() -> None:
+    """What the first declines, the second may take."""
+    model = Attempts(FIRST, SECOND)
+    declines: list[ModelError] = []
+
+    def decline(error: ModelError, attempt: int) -> None:
+        declines.append(error)
+
+    stages = (ops.catch_api_error(decline), ops.catch_api_error(lambda *_: True))
+    chunks, end = await outcome(model.stream.pipe(*stages))
+    assert (chunks, end) == (["0", notice(FIRST), "1", notice(SECOND), "2"], "completed")
+    assert declines == [FIRST, SECOND]
+
+
+async def test_leaving_early_ends_the_attempt() -> None:
+    """Nothing is asked of a handler by a stream that is closed."""
+    model = Attempts(FIRST)
+    async with reading(model.stream.pipe(ops.catch_api_error(never_asked))) as items:
+        assert await anext(items) == TextDelta("0", "0")
+    await turns(5)
+    assert model.begun == 1
+
+
+async def test_a_source_through_rx_operators_is_caught_too() -> None:
+    """Attempts are subscriptions of whatever the source is."""
+    model = Attempts(FIRST)
+    stream = model.stream.pipe(rx.filter(lambda _: True), ops.catch_api_error(lambda *_: True))
+    assert await outcome(stream) == (["0", notice(FIRST), "1"], "completed")
+
+
+@pytest.mark.parametrize("handler", [None, 5, lambda: True], ids=["none", "number", "signature"])
+async def test_a_handler_that_cannot_be_asked_fails_the_stream(handler: Any) -> None:
+    """The subscriber is told, in place of another attempt."""
+    _, end = await outcome(Attempts(FIRST).stream.pipe(ops.catch_api_error(handler)))
+    assert isinstance(end, TypeError)
+    assert end.__context__ is FIRST
+
+
+# --- retry -----------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 4), st.integers(0, 4))
+async def test_retry_tries_so_often_and_no_more(count: int, failures: int) -> None:
+    """At most `count` attempts more; each is announced."""
+    errors = [ModelError(str(number), is_retryable=True) for number in range(failures)]
+    model = Attempts(*errors)
+    chunks, end = await outcome(model.stream.pipe(ops.retry(count)))
+    assert model.begun == min(count, failures) + 1
+    assert end == ("completed" if failures <= count else errors[count])
+    expected: list[Any] = ["0"]
+    for number in range(1, model.begun):
+        expected += [notice(errors[number - 1]), str(number)]
+    assert chunks == expected
+
+
+async def test_what_is_final_is_not_tried_again() -> None:
+    """An error that is not retryable ends the stream at once, whatever the count."""
+    model = Attempts(FIRST, FINAL, SECOND)
+    chunks, end = await outcome(model.stream.pipe(ops.retry(9)))
+    assert (chunks, end) == (["0", notice(FIRST), "1"], FINAL)
+
+
+@pytest.mark.parametrize("make", [ops.retry, lambda: ops.retry(count=1)], ids=["default", "name"])
+async def test_once_is_the_default(make: Callable[[], Any]) -> None:
+    """`retry()` is `retry(1)`."""
+    model = Attempts(FIRST, SECOND)
+    _, end = await outcome(model.stream.pipe(make()))
+    assert end is SECOND
+
+
+def test_a_negative_count_is_refused() -> None:
+    """When the pipeline is put together."""
+    with pytest.raises(ConfigurationError, match="retry: count must not be negative, but is -1"):
+        Attempts().stream.pipe(ops.retry(-1))
