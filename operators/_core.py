@@ -180,6 +180,7 @@ class _Driver:
         self._observer = observer
         self._flow = flow
         self._disposed = False
+        self._broken: BaseException | None = None  # what the subscriber's on_next raised
         self._turn = 0
         self._task = asyncio.get_running_loop().create_task(self._own(run))
 
@@ -189,9 +190,14 @@ class _Driver:
             self._task.cancel()
 
     def _emit(self, item: Any) -> Awaitable[Any] | None:
+        if self._disposed or self._broken is not None:  # whatever the source makes of it
+            raise asyncio.CancelledError
         try:
             self._observer.on_next(item)
+        except (KeyboardInterrupt, SystemExit):
+            raise
         except BaseException as error:
+            self._broken = error
             raise Escape(error) from error
         if self._disposed:
             raise asyncio.CancelledError
@@ -204,26 +210,33 @@ class _Driver:
         return asyncio.sleep(0)
 
     async def _own(self, run: Callable[[Emit[Any]], Coroutine[Any, Any, None]]) -> None:
+        failure: BaseException | None = None
         try:
             await run(self._emit)
         except asyncio.CancelledError:
-            if not self._disposed:  # ended from outside: the subscriber must not wait for ever
+            if self._broken is None and not self._disposed:  # ended from outside: say so
                 self._observer.on_error(asyncio.CancelledError("the stream's task was cancelled"))  # type: ignore[arg-type]  # Rx says Exception
                 raise
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - every failure is told to someone
-            self._fail(unwrapped(error))
+            failure = unwrapped(error)
         else:
-            if not self._disposed:
+            if self._broken is None and not self._disposed:
                 self._observer.on_completed()
+        failure = self._broken or failure  # a source may make something else of what broke it
+        if failure is not None:
+            self._fail(failure)
 
     def _fail(self, error: BaseException) -> None:
         if not self._disposed:
             self._observer.on_error(error)  # type: ignore[arg-type]  # a TripWire is no Exception
             return
-        # The subscriber itself raised and thereby detached: nobody is left to be told but the loop.
-        context = {"message": "a subscriber's on_next raised", "exception": error}
+        # It detached as it raised, or the source failed after it left: the loop is who remains.
+        who = (
+            "a subscriber's on_next raised" if error is self._broken else "a closing stream failed"
+        )
+        context = {"message": who, "exception": error}
         asyncio.get_running_loop().call_exception_handler(context)
 
 
@@ -261,23 +274,22 @@ class Buffer(abc.ObserverBase[T]):
         else:
             self.end(None)
 
-    def push(self, item: T) -> Awaitable[None] | None:
-        """Queue an element; returns the wait for room when there is none left."""
-        self.items.append(item)
+    def put(self, item: T) -> bool:
+        """Queue an element; returns whether the source has to wait for room now."""
         flow = self.flow
         flow.pending += 1
-        wake = self._wake
-        if wake is not None:
-            self._wake = None
-            if not wake.done():
-                wake.set_result(None)
-        return flow.room() if flow.pending >= flow.high_water else None
+        self.items.append(item)
+        if self._wake is not None:
+            self._rouse()
+        return flow.pending >= flow.high_water
+
+    def push(self, item: T) -> Awaitable[None] | None:
+        """Queue an element; returns the wait for room when there is none left."""
+        return self.flow.room() if self.put(item) else None
 
     def on_next(self, value: T) -> None:
         """Queue an element."""
-        self.flow.pending += 1
-        self.items.append(value)
-        self._rouse()
+        self.put(value)
 
     def on_error(self, error: Exception) -> None:
         """End with an error."""
@@ -297,6 +309,15 @@ class Buffer(abc.ObserverBase[T]):
         wake, self._wake = self._wake, None
         if wake is not None and not wake.done():
             wake.set_result(None)
+
+    def taken(self, most: int) -> list[T]:
+        """Take what is queued, `most` elements at a time; tell the flow once they are used."""
+        items = self.items
+        if len(items) <= most:
+            batch = list(items)
+            items.clear()
+            return batch
+        return [items.popleft() for _ in range(most)]
 
     async def more(self) -> bool:
         """Wait until there is an element (True) or the source has completed (False).

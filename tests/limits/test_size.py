@@ -54,9 +54,9 @@ class Model:
     async def stream(self, request):
         global pulled
         yield TextStart("0")
-        for _ in range(COUNT):
+        for number in range(COUNT):
             pulled += 1
-            yield TextDelta("0", "x")
+            yield TextDelta("0", f"{number:06d} ")  # no two alike, as no tokens share their text
         yield TextEnd("0")
         yield FinishChunk()
 
@@ -91,7 +91,7 @@ async def main():
                 await asyncio.sleep(0)
         result = await run.result()
     assert seen == COUNT, seen
-    assert len(result.text) == COUNT
+    assert len(result.text) == 7 * COUNT
     print(f"{resident() - before:.0f} MiB")
     assert resident() - before < 150, resident() - before
 
