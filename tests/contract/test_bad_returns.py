@@ -1,4 +1,4 @@
-"""What a bad return value of a hook gets: an error that names processor and hook, and what to do."""
+"""What a bad return value of a hook gets: an error that names the processor and the hook."""
 
 from __future__ import annotations
 
