@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from streampipe import Agent, Chunk, RunResult, TextDelta
 from streampipe.contracts import ERROR_HOOKS, HOOKS, INPUT_HOOKS, ModelRequest
 from streampipe.errors import StreampipeError
@@ -52,11 +50,6 @@ class Runner:
                 return Seen(await run.result(), None, chunks)
             except StreampipeError as error:
                 return Seen(error.result, error, chunks)
-
-
-def runner(request: pytest.FixtureRequest) -> Runner:
-    """The fixture `run` of these tests: each runs once by `stream` and once by `generate`."""
-    return Runner(request.param)
 
 
 WAYS = ("stream", "generate")
@@ -186,7 +179,7 @@ def guarded(
 
 def model_of(agent: Agent) -> LoggedModel:
     """The model of a guarded agent."""
-    model = agent.options["model"]
+    model = agent.options.get("model")
     assert isinstance(model, LoggedModel)
     return model
 

@@ -23,9 +23,7 @@ from streampipe.errors import (
 )
 from streampipe.models import resolve_model
 from streampipe.testing import ModelServer, ScriptedModel, call, turn
-from tests.contract.guards import WAYS, Runner, processor, runner, texts, types
-
-run = pytest.fixture(params=WAYS)(runner)
+from tests.contract.guards import Runner, processor, texts, types
 
 
 async def coroutine() -> str:
@@ -138,7 +136,8 @@ async def test_bad_options_are_refused_before_any_model_call(
     model = ScriptedModel(["never said"])
     with pytest.raises(ConfigurationError) as caught:
         if place == "agent":
-            await run(Agent(id="a", **{"model": model, **options}))
+            given: dict[str, Any] = {"model": model, **options}
+            await run(Agent(id="a", **given))
         else:
             await run(Agent(id="a", model=model), **options)
     for word in words:
@@ -339,7 +338,8 @@ class Careless:
 
 async def test_a_model_that_yields_no_chunks_is_named(run: Runner) -> None:
     """The error names the model, and the run ends as after any failure."""
-    seen = await run(Agent(model=Careless(TextDelta("0", "x"), "text")))
+    careless: Any = Careless(TextDelta("0", "x"), "text")
+    seen = await run(Agent(model=careless))
     assert isinstance(seen.error, ModelError)
     assert "careless/m" in str(seen.error)
     if seen.chunks is not None:

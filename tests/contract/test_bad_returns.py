@@ -11,9 +11,7 @@ import pytest
 from streampipe import Message, MessageList
 from streampipe.contracts import HOOKS
 from streampipe.errors import ProcessorError
-from tests.contract.guards import WAYS, Runner, guarded, model_of, runner, types
-
-run = pytest.fixture(params=WAYS)(runner)
+from tests.contract.guards import Runner, guarded, model_of, types
 
 
 async def coroutine() -> str:

@@ -27,19 +27,15 @@ from streampipe import (
 from streampipe.testing import ScriptedModel, call, fail, reasoning
 from tests.contract.guards import (
     STEP_HOOKS,
-    WAYS,
     LoggedModel,
     Runner,
     guard,
     list_of,
     processor,
-    runner,
     texts,
     types,
     unchanged,
 )
-
-run = pytest.fixture(params=WAYS)(runner)
 
 LEAK = "s3cr3t"
 ACCESSORS = (

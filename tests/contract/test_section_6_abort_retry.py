@@ -13,7 +13,6 @@ from streampipe.testing import ScriptedModel, call, fail
 from tests.contract.guards import (
     ENDED,
     STEP_HOOKS,
-    WAYS,
     Act,
     Runner,
     balanced,
@@ -23,14 +22,11 @@ from tests.contract.guards import (
     list_of,
     model_of,
     processor,
-    runner,
     script_to,
     texts,
     types,
     unchanged,
 )
-
-run = pytest.fixture(params=WAYS)(runner)
 
 TRIPWIRE = TripwireData("no", None, {"category": "pii"}, "guard")
 REASON = "mention the price"
@@ -217,7 +213,8 @@ async def test_6_every_abort_is_told_to_on_violation_once(run: Runner, hook: str
         raise RuntimeError(msg)
 
     agent = guarded(hook, block)
-    agent.options[list_of(hook)][0].on_violation = on_violation  # type: ignore[literal-required]
+    lists: dict[str, Any] = dict(agent.options)
+    lists[list_of(hook)][0].on_violation = on_violation
     result = (await run(agent)).result
     assert told == [ProcessorViolation("guard", "no", {"category": "pii"})]
     assert result.tripwire == TRIPWIRE

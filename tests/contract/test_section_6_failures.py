@@ -20,7 +20,6 @@ from streampipe.errors import (
 from streampipe.messages import ToolInvocationPart
 from streampipe.testing import Answer, ModelServer, ScriptedModel, call, fail, turn
 from tests.contract.guards import (
-    WAYS,
     Runner,
     balanced,
     contents,
@@ -29,14 +28,11 @@ from tests.contract.guards import (
     lookup_into,
     model_of,
     processor,
-    runner,
     script_to,
     texts,
     types,
     unchanged,
 )
-
-run = pytest.fixture(params=WAYS)(runner)
 
 
 def again(args: Any) -> Any:

@@ -29,18 +29,14 @@ from streampipe.messages import (
 from streampipe.testing import ScriptedModel
 from tests.contract.guards import (
     ALL_HOOKS,
-    WAYS,
     Runner,
     guarded,
     list_of,
     lookup_into,
     model_of,
     processor,
-    runner,
     unchanged,
 )
-
-run = pytest.fixture(params=WAYS)(runner)
 
 
 def counting(name: str, states: list[tuple[str, Any]]) -> Any:

@@ -15,19 +15,15 @@ from streampipe.messages import DataPart, Part
 from streampipe.testing import ScriptedModel, call
 from tests.contract.guards import (
     ALL_HOOKS,
-    WAYS,
     Runner,
     guarded,
     is_text,
     list_of,
     lookup_into,
     processor,
-    runner,
     types,
     unchanged,
 )
-
-run = pytest.fixture(params=WAYS)(runner)
 
 MOOD = {"type": "data-mood", "data": {"level": 1}}
 
