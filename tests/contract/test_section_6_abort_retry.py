@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -218,6 +219,25 @@ async def test_6_every_abort_is_told_to_on_violation_once(run: Runner, hook: str
     result = (await run(agent)).result
     assert told == [ProcessorViolation("guard", "no", {"category": "pii"})]
     assert result.tripwire == TRIPWIRE
+
+
+async def test_6_a_block_cancels_the_tools_that_still_run(run: Runner) -> None:
+    """One tool's result is blocked while another one works: that one is stopped."""
+    log: list[str] = []
+
+    async def work(seconds: int) -> str:
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            log.append("cancelled")
+            raise
+        return "done"
+
+    script: list[Any] = [[call("work", {"seconds": 0}), call("work", {"seconds": 30})]]
+    output = [guard("process_tool_result", block)]
+    agent = Agent(model=ScriptedModel(script), tools=[work], output_processors=output)
+    assert (await run(agent)).result.tripwire == TRIPWIRE
+    assert log == ["cancelled"]
 
 
 # --- abort with retry -------------------------------------------------------------------------
