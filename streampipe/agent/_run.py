@@ -34,6 +34,7 @@ from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector, settle
+from streampipe.agent._ending import discard, error_chunk, tripwire_chunk, tripwire_data
 from streampipe.agent._model import call_model
 from streampipe.agent._output import StructuredOutput
 from streampipe.agent._route import Route
@@ -50,8 +51,6 @@ from streampipe.agent._turn import (
 from streampipe.chunks import (
     AbortChunk,
     Chunk,
-    ErrorChunk,
-    ErrorData,
     FinishChunk,
     ObjectResult,
     StartChunk,
@@ -59,8 +58,6 @@ from streampipe.chunks import (
     StepStart,
     ToolCall,
     ToolResult,
-    TripwireChunk,
-    TripwireData,
     Usage,
 )
 from streampipe.contracts import (
@@ -70,7 +67,7 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import ModelError, ProcessorError, StreampipeError
+from streampipe.errors import ModelError, StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Flowable, is_cancel, unwrapped
@@ -116,6 +113,7 @@ class Execution:
         self._route = Route(spec.output_processors, self.scope)
         self._task: asyncio.Task[Any] | None = None
         self._aborted: str | None = None
+        self._parting: list[Chunk] = []
         self._finished = False
         self._over = False
         self._rewritten: str | None = None
@@ -136,7 +134,10 @@ class Execution:
                 raise
             if self._task is not None:
                 self._task.uncancel()
-            await self._end(AbortChunk(self._aborted), "aborted")
+            if self._parting:  # the end was being told already; nobody has to read it now
+                await self._part()
+            elif not self._finished:
+                await self._end(AbortChunk(self._aborted), "aborted")
         finally:
             forget()
             self._over = True
@@ -380,7 +381,7 @@ class Execution:
         self.scope.retry_count += 1
         self.result.retries = self.scope.retry_count
         self._route.renew()
-        await self._lifecycle(StepFinish("retry", tripwire=_tripwire_data(wire)))
+        await self._lifecycle(StepFinish("retry", tripwire=tripwire_data(wire)))
         told = "" if isinstance(wire, ApiRetry) else wire.reason
         request = turn.request
         turn.again.on_next(StepRequest(request.number, request.attempt + 1, told))
@@ -392,31 +393,29 @@ class Execution:
 
     async def _blocked(self, wire: TripWire) -> None:
         await self._report(wire)
-        data = _tripwire_data(wire)
-        self.result.tripwire = data
-        await self._end(
-            TripwireChunk(data.reason, data.retry, data.metadata, data.processor_id),
-            "other",
-        )
+        self.result.tripwire = tripwire_data(wire)
+        await self._end(tripwire_chunk(wire), "other")
 
     async def _failed(self, error: BaseException) -> None:
         self.result.error = error
-        data = ErrorData(
-            type(error).__name__,
-            str(error),
-            processor_id=error.processor_id if isinstance(error, ProcessorError) else None,
-            hook=error.hook if isinstance(error, ProcessorError) else None,
-            status=getattr(error, "status", None),
-        )
-        await self._end(ErrorChunk(data), "error")
+        await self._end(error_chunk(error), "error")
 
     async def _end(self, last: Chunk, reason: str) -> None:
         """A run that was stopped: close what is open, say why, finish; past all processors."""
-        await self._void()
-        last.run_id = self.scope.run_id
-        await self._straight(last)
         self.result.finish_reason = reason
-        await self._straight(FinishChunk(reason, self.result.usage, run_id=self.scope.run_id))
+        self._parting = [
+            *self.collector.void(),
+            last,
+            FinishChunk(reason, self.result.usage),
+        ]
+        await self._part()
+
+    async def _part(self) -> None:
+        """Send the chunks that end a stopped run, or what is left of them."""
+        while self._parting:
+            chunk = self._parting.pop(0)
+            chunk.run_id = self.scope.run_id
+            await self._straight(chunk)
 
     async def _report(self, wire: TripWire) -> None:
         """Tell the processor's `on_violation`, once a wire."""
@@ -456,7 +455,14 @@ class Execution:
         chunk.run_id = self.scope.run_id
         seen = self.collector.seen
         seen.discard(chunk.__class__)
-        await self._send(chunk)
+        # Not a fact yet: the end of a step, and of the run, which a hook may still prevent.
+        pending = isinstance(chunk, StepFinish | FinishChunk) and chunk.reason != "retry"
+        try:
+            await self._send(chunk)
+        except BaseException:
+            if not pending and chunk.__class__ not in seen:
+                await self._straight(chunk)
+            raise
         if chunk.__class__ not in seen and not isinstance(chunk, FinishChunk):
             await self._straight(chunk)
 
@@ -488,13 +494,3 @@ def effect(run: Callable[..., Awaitable[None]], *args: Any) -> Flowable[Chunk]:
         await run(*args)
 
     return create(stage)
-
-
-def discard(wait: Awaitable[Any]) -> None:
-    """Drop a wait that need not be waited for."""
-    if inspect.iscoroutine(wait):
-        wait.close()
-
-
-def _tripwire_data(wire: TripWire) -> TripwireData:
-    return TripwireData(wire.reason, wire.retry or None, wire.metadata, wire.processor_id)
