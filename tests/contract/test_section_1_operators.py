@@ -95,7 +95,7 @@ async def test_1_an_operator_may_change_the_text_that_everybody_sees(run: Runner
     agent = with_output(rx.map(upper), script=TWO_STEPS)
     seen = await run(agent)
     assert seen.result.text == "AB"
-    model = agent.options["model"]
+    model = agent.options.get("model")
     assert isinstance(model, ScriptedModel)
     assert [m.text for m in model.requests[1].prompt if m.role == "assistant"] == ["A"]
     if seen.chunks is not None:

@@ -1,0 +1,63 @@
+"""Processors that note what their hooks are given, for the tests of the hooks' arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from streampipe import (
+    Agent,
+)
+from streampipe.testing import ScriptedModel, call
+from tests.contract.guards import (
+    ALL_HOOKS,
+    Runner,
+    is_text,
+    list_of,
+    lookup_into,
+    processor,
+    unchanged,
+)
+
+
+def snapshot(args: Any) -> dict[str, Any]:
+    """The args as they are now: the object is only valid during the call."""
+    return {field.name: getattr(args, field.name) for field in fields(args)}
+
+
+def listening(hook: str, log: list[Any], take: Callable[[Any], Any] = snapshot) -> dict[str, Any]:
+    """The option with a processor that notes `take(args)` at each call of `hook`."""
+
+    def listen(args: Any) -> Any:
+        if hook != "process_output_stream" or is_text(args):
+            log.append(take(args))
+        return {"retry": True} if hook == "process_api_error" else unchanged(hook, args)
+
+    return {list_of(hook): [processor("p", **{hook: listen})]}
+
+
+async def given(run: Runner, hook: str, script: Any = None, **options: Any) -> list[dict[str, Any]]:
+    """What the hook was given at each call of a run."""
+    log: list[dict[str, Any]] = []
+    model = ScriptedModel(ALL_HOOKS if script is None else script)
+    prompt = options.pop("prompt", "hi")
+    options = {"max_processor_retries": 3, "error_processors": [RETRY], **options}
+    agent = Agent(
+        id="a",
+        model=model,
+        tools=[lookup_into([])],
+        **{**options, **listening(hook, log)},
+    )
+    await run(agent, prompt)
+    assert log
+    return log
+
+
+RETRY = processor("retry", process_api_error=lambda _: {"retry": True})
+CALL = call("lookup", {"word": "x"}, id="c1")
+
+
+def joined(messages: Any) -> list[str]:
+    """The texts of messages."""
+    return [message.text for message in messages]
