@@ -259,7 +259,7 @@ class OutputStage:
         return Escape(named)
 
     def _compile_async(self, emit: Emit[Chunk]) -> Emit[Chunk]:
-        stages = tuple(zip(self._stages, self._is_async, strict=True))
+        stages = tuple((*s, a) for s, a in zip(self._stages, self._is_async, strict=True))
         pending = self._pending
 
         async def kernel(part: Chunk) -> None:
@@ -268,7 +268,7 @@ class OutputStage:
                 return await self._through_async(part, 0, emit)
             index = 1
             try:
-                for (hook, args, remember, index), is_async in stages:  # noqa: B007 - read below
+                for hook, args, remember, index, is_async in stages:  # noqa: B007 - read below
                     if remember is not None:
                         remember(part)
                     args.part = part
