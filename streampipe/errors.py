@@ -11,6 +11,7 @@ StreampipeError
 ├── RunStateError
 ├── ProcessorError
 ├── OperatorError
+├── CallbackError
 ├── StructuredOutputError
 ├── ToolFailure
 │   ├── UnknownToolError
@@ -31,6 +32,7 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "CallbackError",
     "ConfigurationError",
     "IncompleteStreamError",
     "MessageListError",
@@ -105,6 +107,19 @@ class OperatorError(StreampipeError):
         """Say what went wrong in which operator."""
         super().__init__(f"operator {operator!r}: {message}")
         self.operator = operator
+
+
+class CallbackError(StreampipeError):
+    """A function given as an option (`stop_when`, `instructions`, a list's function) raised.
+
+    Attributes:
+        option: name of the option.
+    """
+
+    def __init__(self, option: str, error: BaseException) -> None:
+        """Say which option's function raised what."""
+        super().__init__(f"{option}: the function raised {type(error).__name__}: {error}")
+        self.option = option
 
 
 class StructuredOutputError(StreampipeError):

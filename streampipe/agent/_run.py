@@ -67,7 +67,7 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import ModelError, StreampipeError
+from streampipe.errors import CallbackError, ModelError, StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Flowable, is_cancel, unwrapped
@@ -323,9 +323,12 @@ class Execution:
         if len(steps) >= self.spec.max_steps:
             return False
         for condition in self.spec.stop_when:
-            stop = condition(steps)
-            if inspect.isawaitable(stop):
-                stop = await stop
+            try:
+                stop = condition(steps)
+                if inspect.isawaitable(stop):
+                    stop = await stop
+            except Exception as error:
+                raise CallbackError("stop_when", error) from error
             if stop:
                 return False
         return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from streampipe.contracts import (
     Model,
     RequestContext,
 )
-from streampipe.errors import ConfigurationError
+from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
 from streampipe.models import resolve_model
 from streampipe.operators._core import HIGH_WATER
@@ -67,7 +68,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
     get = options.get
     context = get("request_context")
     if not isinstance(context, RequestContext):
-        context = RequestContext(_mapping("request_context", context))
+        context = RequestContext(mapping_of("request_context", context))
     if get("memory") is not None:
         msg = "memory is not there yet: this version keeps no threads; leave memory= out"
         raise ConfigurationError(msg)
@@ -88,7 +89,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         system=instructions_of(get("instructions"), context),
         model=model_of(get("model"), agent.id),
         tools=tools_by_name(get("tools")),
-        active_tools=_names("active_tools", get("active_tools")),
+        active_tools=names_of("active_tools", get("active_tools")),
         tool_choice=tool_choice_of(get("tool_choice")),
         input_processors=lists["input_processors"],
         output_processors=lists["output_processors"],
@@ -98,8 +99,8 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         stop_when=[_function("stop_when", condition) for condition in stop_when or ()],
         tool_concurrency=_whole("tool_concurrency", get("tool_concurrency", TOOL_CONCURRENCY), 1),
         high_water=_whole("high_water", get("high_water", HIGH_WATER), 1),
-        model_settings=_mapping("model_settings", get("model_settings")),
-        provider_options=_mapping("provider_options", get("provider_options")),
+        model_settings=mapping_of("model_settings", get("model_settings")),
+        provider_options=mapping_of("provider_options", get("provider_options")),
         structured_output=get("structured_output"),
         prepare_step=_function("prepare_step", get("prepare_step"), optional=True),
         request_context=context,
@@ -116,13 +117,23 @@ def _whole(name: str, value: Any, least: int) -> int:
     return value
 
 
-def _mapping(name: str, value: Any) -> dict[str, Any]:
+def mapping_of(name: str, value: Any) -> dict[str, Any]:
+    """The option `name` as a dict of its own; empty if nothing is said.
+
+    Raises:
+        ConfigurationError: it is no dict.
+    """
     if value is not None and not isinstance(value, Mapping):
         raise ConfigurationError(f"{name} must be a dict, not {value!r:.80}")
     return dict(value or {})
 
 
-def _names(name: str, value: Any) -> list[str] | None:
+def names_of(name: str, value: Any) -> list[str] | None:
+    """The option `name` as a list of names; None if nothing is said.
+
+    Raises:
+        ConfigurationError: it is no list of strings.
+    """
     if value is None:
         return None
     if not isinstance(value, list | tuple | set) or not all(isinstance(n, str) for n in value):
@@ -182,7 +193,7 @@ def processor_list(
         ConfigurationError: it is neither, or an element is no processor for this list.
     """
     if callable(value):
-        value = value(context)
+        value = returned_by(value, context, where)
         where = f"{where} (returned by the function)"
     if value is None:
         return []
@@ -200,6 +211,24 @@ def processor_list(
             continue
         check_processor_shape(element, hooks, place)
     return list(value)
+
+
+def returned_by(function: Callable[[Any], Any], context: Any, option: str) -> Any:
+    """What the function given as an option returns for this call.
+
+    Raises:
+        CallbackError: it raised.
+        ConfigurationError: it is a coroutine function.
+    """
+    try:
+        value = function(context)
+    except Exception as error:
+        raise CallbackError(option, error) from error
+    if inspect.iscoroutine(value):
+        value.close()
+        msg = f"{option}: the function returned a coroutine; write 'def', not 'async def'"
+        raise ConfigurationError(msg)
+    return value
 
 
 def check_ids(lists: Mapping[str, Iterable[Any]]) -> None:
@@ -256,7 +285,7 @@ def instructions_of(value: Any, context: RequestContext) -> list[str]:
         ConfigurationError: it is none of these.
     """
     if callable(value):
-        value = value(context)
+        value = returned_by(value, context, "instructions")
     if value is None:
         return []
     texts = [value] if isinstance(value, str) else value

@@ -10,8 +10,9 @@ from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
 from streampipe.agent._output import StructuredOutput
-from streampipe.agent._spec import model_of, tool_choice_of
+from streampipe.agent._spec import mapping_of, model_of, names_of, tool_choice_of
 from streampipe.chunks import FinishChunk, ToolCall
+from streampipe.errors import ConfigurationError
 from streampipe.operators._hooks import StepInput
 from streampipe.tools import tools_by_name
 
@@ -61,15 +62,27 @@ def resolve_step(step: StepInput) -> None:
     """Bring a step's overrides into their final form.
 
     Raises:
-        ConfigurationError: the model, a tool or the tool choice cannot be what was given.
+        ConfigurationError: what was given cannot be the model, a tool or an option.
     """
     step.model = model_of(step.model, "step")
     step.tools = tools_by_name(step.tools)
+    step.active_tools = names_of("active_tools", step.active_tools)
     step.tool_choice = tool_choice_of(step.tool_choice)
+    step.model_settings = mapping_of("model_settings", step.model_settings)
+    step.provider_options = mapping_of("provider_options", step.provider_options)
 
 
 def active_tools(step: StepInput) -> dict[str, Any]:
-    """The tools that the model is shown."""
+    """The tools that the model is shown.
+
+    Raises:
+        ConfigurationError: `active_tools` names one that the step does not have.
+    """
     if step.active_tools is None:
         return step.tools
-    return {name: step.tools[name] for name in step.active_tools if name in step.tools}
+    for name in step.active_tools:
+        if name not in step.tools:
+            known = ", ".join(step.tools) or "none"
+            msg = f"active_tools: the step has no tool {name!r}; it has: {known}"
+            raise ConfigurationError(msg)
+    return {name: step.tools[name] for name in step.active_tools}
