@@ -110,12 +110,15 @@ class Collector:
         self._reasonings: list[str] = []
         self._calls: dict[str, ToolInvocationPart] = {}
 
-    def show(self) -> StepResult:
-        """Bring the step and its message up to date, and the message into the message list."""
+    def _join(self) -> None:
         for part, pieces in self._text_parts.values():
             part.text = "".join(pieces)
         for thought, pieces in self._reasoning_parts.values():
             thought.text = "".join(pieces)
+
+    def show(self) -> StepResult:
+        """Bring the step and its message up to date, and the message into the message list."""
+        self._join()
         self.step.text = "".join(self._texts)
         self.step.reasoning = "".join(self._reasonings)
         if self._loose:
@@ -127,7 +130,10 @@ class Collector:
         return self.step
 
     def complete(self) -> StepResult:
-        """The model has answered, every part is closed: what stayed empty is no part."""
+        """The model has answered: every part ends here, opened or not; an empty one is none."""
+        self._join()
+        self._text_parts.clear()  # from here on the parts are the hooks' to edit
+        self._reasoning_parts.clear()
         self.message.parts = [part for part in self.message.parts if not _is_empty(part)]
         return self.show()
 
