@@ -36,7 +36,6 @@ from streampipe.errors import MessageListError, ModelError, WireError
 from streampipe.messages import (
     Message,
     MessageList,
-    PromptMessage,
     Source,
     prompt_message_from,
 )
@@ -126,11 +125,23 @@ def apply_system(bound: Bound, hook: str, system: Any) -> None:
     """Replace the step's system messages.
 
     Raises:
-        ProcessorError: an element is no system message.
+        ProcessorError: they are no list, or an element is no system message.
     """
+    messages = _read(bound, hook, "system_messages", system, prompt_message_from)
+    bound.scope.message_list.system_messages = messages
+
+
+def _read(bound: Bound, hook: str, key: str, values: Any, read: Callable[[Any], Any]) -> list[Any]:
+    """What a hook returned under `key`, element by element.
+
+    Raises:
+        ProcessorError: it is no list, or an element cannot be read.
+    """
+    if not isinstance(values, list | tuple):
+        raise bound.error(hook, f"{key!r} must be a list, not {values!r:.80}")
     try:
-        bound.scope.message_list.system_messages = [prompt_message_from(m) for m in system]
-    except (TypeError, WireError) as error:
+        return [read(value) for value in values]
+    except WireError as error:
         raise bound.error(hook, str(error)) from error
 
 
@@ -258,24 +269,14 @@ async def process_llm_request(bounds: Sequence[Bound], call: ModelCall) -> None:
             continue
         answer = typed_result(bound, hook, result, ProcessLLMRequestResult)
         if answer.prompt is not UNSET:
-            call.request.prompt = _prompt(bound, hook, answer.prompt)
+            call.request.prompt = _read(bound, hook, "prompt", answer.prompt, prompt_message_from)
         if answer.response is not UNSET and answer.response is not None:
-            call.replay = _replay(bound, hook, answer.response)
+            call.replay = _read(bound, hook, "response", answer.response, _chunk)
             return
 
 
-def _prompt(bound: Bound, hook: str, prompt: Any) -> list[PromptMessage]:
-    try:
-        return [prompt_message_from(message) for message in prompt]
-    except (TypeError, WireError) as error:
-        raise bound.error(hook, str(error)) from error
-
-
-def _replay(bound: Bound, hook: str, response: Any) -> list[Chunk]:
-    try:
-        return [c if isinstance(c, Chunk) else chunk_from_wire(c) for c in response]
-    except (TypeError, WireError) as error:
-        raise bound.error(hook, str(error)) from error
+def _chunk(value: Any) -> Chunk:
+    return value if isinstance(value, Chunk) else chunk_from_wire(value)
 
 
 @dataclass(slots=True)
@@ -326,7 +327,12 @@ async def process_api_error(bounds: Sequence[Bound], error: ModelError) -> Bound
             steps=scope.steps,
         )
         result = await bound.call(hook, args)
-        if result is not None and typed_result(bound, hook, result, ProcessAPIErrorResult).retry:
+        if result is None:
+            continue
+        retry = typed_result(bound, hook, result, ProcessAPIErrorResult).retry
+        if not isinstance(retry, bool):
+            raise bound.error(hook, f"'retry' must be True or False, not {retry!r:.80}")
+        if retry:
             return bound
     return None
 
