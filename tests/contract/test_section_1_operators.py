@@ -210,7 +210,9 @@ async def test_1_an_operator_is_disposed_on_a_block_or_a_void(run: Runner, endin
     if ending in ("model failure", "api retry"):
         script[0].append(fail())
     if ending == "api retry":
-        options["error_processors"] = [processor("again", process_api_error=lambda _: {"retry": 1})]
+        options["error_processors"] = [
+            processor("again", process_api_error=lambda _: {"retry": True})
+        ]
     guards = [] if ending == "model failure" else [processor(process_output_stream=stop)]
     seen = await run(with_output(*guards, watched(log), hold, script=script, **options))
     second = ["subscribed", "completed", "disposed"]
