@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ except ImportError as error:
     sys.exit(f"the command needs typer and rich ({error}): pip install 'streampipe-rx[cli]'")
 
 from streampipe.agent import Agent
-from streampipe.chunks import TextDelta
+from streampipe.chunks import Chunk, ErrorChunk, TextDelta, TripwireChunk, TripwireData
 from streampipe.cli._demo import play
 from streampipe.cli._replay import PROTOCOLS, replay_rows, show_rows
 from streampipe.errors import StreampipeError
@@ -76,10 +77,7 @@ async def _run(agent: Agent, prompt: str, *, json: bool) -> int:
         result = await stream.result()
     if not json:
         sys.stdout.write("\n")
-    if result.tripwire is not None:
-        _complain(f"blocked by {result.tripwire.processor_id!r}: {result.tripwire.reason}")
-        return BLOCKED
-    return 0
+    return _blocked(result.tripwire) if result.tripwire is not None else 0
 
 
 @app.command()
@@ -94,11 +92,13 @@ def replay(
         typer.Option(help="Whose output processors it goes through, as MODULE:AGENT."),
     ] = None,
 ) -> None:
-    """Send a recorded stream through an agent's output processors, and show both ends of them."""
+    """Send a recorded stream through an agent's output processors, and show both ends of them.
+
+    Ends with 1 when the recording cannot be read to its end, 3 when a processor blocked it.
+    """
     decoder = PROTOCOLS.get(protocol)
     if decoder is None:
-        _complain(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
-        raise typer.Exit(MISUSED)
+        raise _misuse(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
     found = _agent(agent) if agent else Agent(id="replay", model=None)
     try:
         rows = asyncio.run(replay_rows(found, file.read_bytes(), decoder))
@@ -106,6 +106,23 @@ def replay(
         _complain(error)
         raise typer.Exit(FAILED) from error
     show_rows(rows, Console(highlight=False))
+    raise typer.Exit(_outcome(chunk for _, client in rows for chunk in client))
+
+
+def _outcome(chunks: Iterable[Chunk]) -> int:
+    """What a command ends with, by the chunks that the client got."""
+    for chunk in chunks:
+        if isinstance(chunk, ErrorChunk):
+            _complain(chunk.error.message)
+            return FAILED
+        if isinstance(chunk, TripwireChunk):
+            return _blocked(chunk)
+    return 0
+
+
+def _blocked(by: TripwireChunk | TripwireData) -> int:
+    _complain(f"blocked by {by.processor_id!r}: {by.reason}")
+    return BLOCKED
 
 
 def _agent(place: str) -> Agent:
@@ -113,25 +130,33 @@ def _agent(place: str) -> Agent:
 
     Raises:
         typer.Exit: there is none; standard error says why.
+        Exception: whatever the module raises while it is imported.
     """
-    module_name, colon, name = place.partition(":")
-    if not colon or not module_name or not name:
-        _complain(
-            f"{place!r} is no place of an agent; write MODULE:AGENT, such as app.agents:support"
+    module_name, _, name = place.partition(":")
+    if not name or not all(part.isidentifier() for part in module_name.split(".")):
+        raise _misuse(
+            f"{place!r} is no place of an agent; write MODULE:AGENT with the module's dotted name, "
+            "such as app.agents:support"
         )
-        raise typer.Exit(MISUSED)
     sys.path.insert(0, str(Path.cwd()))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
-        _complain(f"no module {error.name!r} (looked in {Path.cwd()} too)")
-        raise typer.Exit(MISUSED) from error
-    found: Any = getattr(module, name, None)
+        raise _misuse(f"{place}: no module {error.name!r} (looked in {Path.cwd()} too)") from error
+    if not hasattr(module, name):
+        agents = [key for key, value in vars(module).items() if isinstance(value, Agent)]
+        raise _misuse(
+            f"{place}: {module_name!r} has no {name!r}; agents in it: {', '.join(agents) or 'none'}"
+        )
+    found: Any = getattr(module, name)
     if not isinstance(found, Agent):
-        what = "has no such name" if found is None else f"is a {type(found).__name__}, not an Agent"
-        _complain(f"{place}: {name!r} {what}")
-        raise typer.Exit(MISUSED)
+        raise _misuse(f"{place}: {name!r} is a {type(found).__name__}, not an Agent")
     return found
+
+
+def _misuse(message: str) -> typer.Exit:
+    _complain(message)
+    return typer.Exit(MISUSED)
 
 
 def _complain(message: object) -> None:

@@ -173,7 +173,8 @@ async def play(console: Console) -> None:
     async with ModelServer(SCRIPT) as server:
         model = server.model()
         console.print(
-            f"A model server listens on {server.base_url}; all runs go there over HTTP.\n"
+            f"A model server listens on {server.base_url}; all runs go there over HTTP.\n",
+            soft_wrap=True,
         )
         support = Agent(
             id="support",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from copy import deepcopy
 from typing import Any
 
 from rich import box
@@ -70,7 +71,7 @@ async def replay_rows(agent: Agent, data: bytes, decoder: Callable[[], Decoder])
     names: dict[str, _NotRun] = {}
 
     def from_model(chunk: Chunk) -> None:
-        rows.append(([chunk], []))
+        rows.append(([deepcopy(chunk)], []))  # a processor may change the chunk in place
 
     def to_client(chunk: Chunk) -> None:
         rows[-1][1].append(chunk)
