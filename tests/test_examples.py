@@ -154,11 +154,13 @@ async def step_chain(m: Any) -> None:
 
 @behaviour
 async def step_instructions(m: Any) -> None:
-    """Without instructions of the agent's the hint stands alone."""
-    model = ScriptedModel([["ok"]])
-    await Agent(model=model, input_processors=[m.FirstStepHint()]).generate("?")
-    system = [p.text for p in model.requests[0].prompt if p.role == "system"]
-    assert system == ["Look things up first."]
+    """The hint stands behind the instructions, or alone where there are none."""
+    for instructions in ([], ["a"], ["a", "b"]):
+        model = ScriptedModel([["ok"]])
+        agent = Agent(model=model, input_processors=[m.FirstStepHint()], instructions=instructions)
+        await agent.generate("?")
+        system = [p.text for p in model.requests[0].prompt if p.role == "system"]
+        assert system == [*instructions, "Look things up first."]
 
 
 @behaviour
@@ -224,7 +226,7 @@ async def cached_response(m: Any) -> None:
 @behaviour
 async def error_recovery(m: Any) -> None:
     """Another error, a short conversation, or a second failure is not cured."""
-    long = [Message.user("?"), Message.assistant("!")] * 3
+    long = [Message.user("?"), Message.assistant("!")] * 4
     too_long, other = fail(status=400, body="context length exceeded"), fail(status=400)
     for script, history in (
         ([[other]], long),
