@@ -150,6 +150,17 @@ def test_a_step_is_what_was_said_and_called_then_what_came_of_it() -> None:
     ]
 
 
+def test_steps_of_calls_only_are_kept_apart() -> None:
+    """The second call was made with the first one's result at hand."""
+    parts: list[Part] = [
+        ToolInvocationPart("c1", "f", {}, "result", 1),
+        StepStartPart(),
+        ToolInvocationPart("c2", "f", {}, "result", 2),
+    ]
+    roles = [m.role for m in prompt_of(Message("assistant", parts))]
+    assert roles == ["assistant", "tool"] * 2
+
+
 def test_text_after_a_result_is_a_step_without_its_marker() -> None:
     """Stored conversations of others may lack the marker; the order is kept anyway."""
     message = Message(

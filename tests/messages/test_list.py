@@ -358,5 +358,7 @@ def test_changes_between_prompts_are_in_the_next() -> None:
     chat.replace(second.id, "2", "2b")
     chat.remove_by_ids([third.id])
     assert texts(chat.prompt()) == ["1", "2", "2b"]
+    first.parts = [TextPart("one")]
+    assert texts(chat.prompt()) == ["one", "2", "2b"]
     chat.add("4")
-    assert texts(chat.prompt()) == ["1", "2", "2b", "4"]
+    assert texts(chat.prompt()) == ["one", "2", "2b", "4"]

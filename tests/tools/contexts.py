@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+import functools
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from streampipe.abort import AbortSignal
 from streampipe.contracts import Done, RequestContext, StreamWriter, ToolContext
 from streampipe.messages import MessageList
+
+
+def passed_on(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decorator of another module: a plain wrapper around any function."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    return call
 
 
 class Written(StreamWriter):

@@ -17,7 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from streampipe.errors import ConfigurationError, ToolArgumentsError
 from streampipe.tools import tool
-from tests.tools.contexts import made_context
+from tests.tools.contexts import made_context, passed_on
 
 if typing.TYPE_CHECKING:
     from collections import OrderedDict as TypesOnly
@@ -197,6 +197,31 @@ async def test_a_nearer_local_hides_a_farther_one() -> None:
     assert Kind(far=1).far == 1
 
 
+async def test_a_local_that_the_function_uses_is_found_when_its_maker_is_gone() -> None:
+    """A function keeps the locals that its body names."""
+
+    def make() -> Any:
+        class Local(BaseModel):
+            a: int
+
+        async def f(local: Local) -> bool:
+            return isinstance(local, Local)
+
+        return f
+
+    assert await tool(make()).execute({"local": {"a": 1}}, CONTEXT)
+
+
+async def test_hints_under_another_module_s_wrapper_are_the_wrapped_function_s() -> None:
+    """Types are looked up where the function was written, not where its decorator was."""
+
+    async def f(place: Place) -> Place:
+        return place
+
+    made = tool(passed_on(f))
+    assert await made.execute({"place": {"title": "t"}}, CONTEXT) == Place(title="t")
+
+
 async def test_a_return_hint_need_not_be_there_at_run_time() -> None:
     """What is imported for type checkers only may be what the function returns."""
 
@@ -339,6 +364,15 @@ def test_a_place_is_named_as_the_model_wrote_it() -> None:
     assert "many.1.home.title: Input should be a valid string" in lines
     assert "day.hour: unknown key" in lines
     assert not any(word in line for line in lines for word in ("arg0", "function-", "dict[", "Pl"))
+
+
+def test_a_problem_is_told_once() -> None:
+    """Members of a union may all say the same."""
+
+    def f(value: Place | Strict) -> None:
+        """Take an object of some kind."""
+
+    assert refused(f, {"value": 5}) == ["value: Input should be an object"]
 
 
 def test_only_so_many_problems_are_told() -> None:

@@ -16,7 +16,7 @@ import pytest
 from streampipe.contracts import Tool, ToolContext
 from streampipe.errors import ConfigurationError, ToolArgumentsError
 from streampipe.tools import FunctionTool, as_tool, tool, tools_by_name
-from tests.tools.contexts import made_context
+from tests.tools.contexts import made_context, passed_on
 
 T = TypeVar("T")
 CONTEXT = made_context(user="u1")
@@ -224,19 +224,12 @@ async def test_async_generators_stream() -> None:
 async def test_a_plain_wrapper_is_what_it_wraps() -> None:
     """A decorator under `@tool` that passes on what an async function gives changes nothing."""
 
-    def logged(function: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            return function(*args, **kwargs)
-
-        return call
-
     async def count(to: int) -> AsyncIterator[int]:
         yield to
 
-    assert await tool(logged(add_later)).execute({"a": 2}, CONTEXT) == 3
-    assert await tool(logged(add)).execute({"a": 2}, CONTEXT) == 3
-    streamed = tool(logged(count)).execute({"to": 7}, CONTEXT)
+    assert await tool(passed_on(add_later)).execute({"a": 2}, CONTEXT) == 3
+    assert await tool(passed_on(add)).execute({"a": 2}, CONTEXT) == 3
+    streamed = tool(passed_on(count)).execute({"to": 7}, CONTEXT)
     assert [value async for value in streamed] == [7]
 
 
