@@ -1,4 +1,4 @@
-"""The fixture `run`: an agent's run, once by `stream` and once by `generate`.
+"""The fixtures `run` and `ask`: an agent's run, once by `stream` and once by `generate`.
 
 What is streamed is held against the result, so that a test that passes both ways says of both that
 they tell the same. A module may define a `run` of its own.
@@ -6,7 +6,7 @@ they tell the same. A module may define a `run` of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -22,7 +22,18 @@ from streampipe import (
     ToolCall,
     ToolResult,
 )
-from tests.contract.guards import WAYS, Runner, Seen, balanced, types
+from streampipe.testing import ScriptedModel
+from tests.contract.guards import (
+    WAYS,
+    Runner,
+    Seen,
+    balanced,
+    list_of,
+    lookup_into,
+    processor,
+    types,
+)
+from tests.contract.listeners import Ask, Asked
 
 STOPPED = {"tripwire", "error", "abort"}
 
@@ -42,6 +53,34 @@ class ComparingRunner(Runner):
 def run(request: pytest.FixtureRequest) -> Runner:
     """Each test that asks for it runs twice: by `stream` and by `generate`."""
     return ComparingRunner(request.param)
+
+
+@pytest.fixture(params=[False, True], ids=["sync", "async"])
+def ask(run: Runner, request: pytest.FixtureRequest) -> Ask:
+    """Runs an agent whose processors have one hook each; sync and async."""
+
+    async def ask_with(
+        hook: str,
+        *hooks: Callable[[Any], Any],
+        script: Any = ("a",),
+        prompt: Any = "hi",
+        **options: Any,
+    ) -> Asked:
+        def later(plain: Callable[[Any], Any]) -> Any:
+            async def hook_later(args: Any) -> Any:
+                return plain(args)
+
+            return hook_later
+
+        chain = [
+            processor(f"p{i}", **{hook: later(plain) if request.param else plain})
+            for i, plain in enumerate(hooks)
+        ]
+        model = ScriptedModel(script)
+        given: dict[str, Any] = {list_of(hook): chain, "tools": [lookup_into([])], **options}
+        return Asked(await run(Agent(id="a", model=model, **given), prompt), model)
+
+    return ask_with
 
 
 def tells_the_same(chunks: Sequence[Chunk], result: RunResult) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
+
+import pytest
 
 from streampipe import (
     Agent,
@@ -13,6 +15,7 @@ from streampipe.testing import ScriptedModel, call
 from tests.contract.guards import (
     ALL_HOOKS,
     Runner,
+    Seen,
     is_text,
     list_of,
     lookup_into,
@@ -61,3 +64,24 @@ CALL = call("lookup", {"word": "x"}, id="c1")
 def joined(messages: Any) -> list[str]:
     """The texts of messages."""
     return [message.text for message in messages]
+
+
+@dataclass
+class Asked:
+    """A run, and what its model was asked: role and text of each message, call by call."""
+
+    seen: Seen
+    model: ScriptedModel
+
+    @property
+    def prompts(self) -> list[list[tuple[str, str]]]:
+        """The prompts of the calls."""
+        return [[(m.role, m.text) for m in request.prompt] for request in self.model.requests]
+
+
+Ask = Callable[..., Any]
+
+
+def each_form(typed: Callable[..., Any]) -> pytest.MarkDecorator:
+    """Once as a plain dict, once as the typed result."""
+    return pytest.mark.parametrize("form", [dict, typed])
