@@ -209,7 +209,7 @@ def check_processor_shape(processor: Any, hooks: tuple[str, ...], where: str) ->
     """Refuse what is no processor, or has none of the hooks that `where` calls.
 
     Raises:
-        ConfigurationError: naming the processor, the place, and what is missing.
+        ConfigurationError: naming the processor, the place, and what is missing or wrong.
     """
     if isinstance(processor, type):
         msg = f"{where}: {processor.__name__} is a class; give an instance, {processor.__name__}()"
@@ -223,6 +223,13 @@ def check_processor_shape(processor: Any, hooks: tuple[str, ...], where: str) ->
         msg = (
             f"{where}: processor {name!r} defines none of the hooks that run there "
             f"({', '.join(hooks)}); it defines {', '.join(has) or 'no hook at all'}"
+        )
+        raise ConfigurationError(msg)
+    window = getattr(processor, "stream_window", None)
+    if window is not None and (type(window) is not int or window < 0):
+        msg = (
+            f"{where}: processor {name!r}: stream_window must be None or a whole number of "
+            f"at least 0, not {window!r:.80}"
         )
         raise ConfigurationError(msg)
 
