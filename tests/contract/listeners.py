@@ -1,16 +1,19 @@
-"""Processors that note what their hooks are given, for the tests of the hooks' arguments."""
+"""Processors that note or change what they are given, for the tests of the hooks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
 
 from streampipe import (
     Agent,
+    Chunk,
 )
+from streampipe.messages import PromptMessage
 from streampipe.testing import ScriptedModel, call
 from tests.contract.guards import (
     ALL_HOOKS,
@@ -22,6 +25,53 @@ from tests.contract.guards import (
     processor,
     unchanged,
 )
+
+Change = Callable[[Chunk], Any]
+
+
+def stream_processor(
+    change: Change, name: str = "p", /, *, asynchronous: bool = False, **attributes: Any
+) -> Any:
+    """A processor that makes `change(part)` of every chunk; async, after a turn of the loop."""
+
+    async def later(args: Any) -> Any:
+        await asyncio.sleep(0)
+        return change(args.part)
+
+    hook = later if asynchronous else lambda args: change(args.part)
+    return processor(name, process_output_stream=hook, **attributes)
+
+
+def keeping(log: list[Chunk], name: str = "keep", /, **attributes: Any) -> Any:
+    """A processor that notes every chunk, as it was then, and lets it pass."""
+
+    def keep(part: Chunk) -> Chunk:
+        log.append(replace(part))
+        return part
+
+    return stream_processor(keep, name, **attributes)
+
+
+def agent_with(*processors: Any, script: Sequence[Any], **options: Any) -> Agent:
+    """An agent with these output processors and the tool `lookup`."""
+    return Agent(
+        model=ScriptedModel(script),
+        tools=[lookup_into([]), break_down],
+        output_processors=list(processors),
+        **options,
+    )
+
+
+def break_down(word: str) -> str:
+    """A tool that fails."""
+    raise ValueError(word)
+
+
+def prompts_of(agent: Agent) -> list[list[PromptMessage]]:
+    """What the agent's model was asked, call by call."""
+    model = agent.options.get("model")
+    assert isinstance(model, ScriptedModel)
+    return [request.prompt for request in model.requests]
 
 
 def snapshot(args: Any) -> dict[str, Any]:
