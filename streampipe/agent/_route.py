@@ -31,7 +31,7 @@ from streampipe.chunks import (
 )
 from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Flowable, Operator
+from streampipe.operators._core import Buffer, Emit, Flowable, Operator
 from streampipe.operators._process import OutputStage
 from streampipe.operators._scope import Bound, Scope
 
@@ -91,11 +91,35 @@ class Route:
         async def run(emit: Emit[Chunk]) -> None:  # noqa: ARG001 - it joins behind its own head
             source = answer
             for stage, operator in zip(self._stages, self._operators, strict=False):
-                source = beside(operator, _staged(flowable(source), stage))
+                source = beside(operator, _staged(_in_step(source), stage))
             if self._last is not None:
-                await flowable(source).into(self._last)
+                await _in_step(source).into(self._last)
 
         return Flowable(run)
+
+
+def _in_step(source: Observable[Chunk]) -> Flowable[Chunk]:
+    """What leaves an operator, one at a time: the model goes on when the client has it.
+
+    Else the model would run ahead of the guards behind the operator, and what a hook writes
+    would overtake the chunks between.
+    """
+    if isinstance(source, Flowable):
+        return source
+
+    async def run(emit: Emit[Chunk]) -> None:
+        buffer: Buffer[Chunk] = Buffer(1)
+        buffer.open(source)
+        try:
+            while await buffer.more():
+                wait = emit(buffer.items.popleft())
+                if wait is not None:
+                    await wait
+                buffer.flow.take()
+        finally:
+            await buffer.close()
+
+    return Flowable(run)
 
 
 def _staged(source: Flowable[Chunk], stage: OutputStage) -> Flowable[Chunk]:
