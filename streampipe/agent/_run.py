@@ -9,7 +9,7 @@ they are the diagram of the contract as code:
          answer     process_input_step, prepare_step                    │
                     process_llm_request                                 │
                     model ─ failure ─▶ process_api_error                │
-                    process_llm_response                                │
+         response   process_llm_response                                │
          decide     process_output_step                                 │
          tools      process_tool_result                                 │
          step-finish ─ again while tools were called ───────────────────┘
@@ -177,6 +177,7 @@ class Execution:
         stages = concat(
             effect(self._step_start, turn),
             self._route.through(create(answer).pipe(catch_api_error(self._on_api_error))),
+            effect(self._response, turn),
             effect(self._decide, turn),
             effect(self._tools, turn),
             effect(self._step_finish, turn),
@@ -239,8 +240,12 @@ class Execution:
             keep=self._keeps_chunks,
             check=self._provider_result,
         )
+        turn.answer = answer
         self.result.usage += turn.finish.usage or Usage()
-        await process_llm_response(self._input, answer)
+
+    async def _response(self, turn: Turn) -> None:
+        if turn.answer is not None:
+            await process_llm_response(self._input, turn.answer)
 
     async def _provider_result(self, chunk: ToolResult) -> None:
         """A result of a tool that the provider ran: checked before anybody sees it."""
@@ -307,16 +312,12 @@ class Execution:
                 raw_reason=finish.raw_reason,
             ),
         )
-        self._accept(turn)
+        self.scope.steps.append(self.collector.complete())
+        self._last = turn
         if going_on and await self._goes_on():
             turn.again.on_next(StepRequest(turn.request.number + 1))
         else:
             await self._output_result(finish)
-
-    def _accept(self, turn: Turn) -> None:
-        step = self.collector.complete()
-        self.scope.steps.append(step)
-        self._last = turn
 
     async def _goes_on(self) -> bool:
         steps = self.scope.steps

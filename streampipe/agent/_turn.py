@@ -13,7 +13,7 @@ from streampipe.agent._output import StructuredOutput
 from streampipe.agent._spec import mapping_of, model_of, names_of, tool_choice_of
 from streampipe.chunks import FinishChunk, ToolCall
 from streampipe.errors import ConfigurationError
-from streampipe.operators._hooks import StepInput
+from streampipe.operators._hooks import ModelAnswer, StepInput
 from streampipe.tools import tools_by_name
 
 
@@ -33,13 +33,14 @@ class ApiRetry(TripWire):
 class Turn:
     """What the stages of one turn tell each other."""
 
-    __slots__ = ("again", "calls", "finish", "output", "request", "tools")
+    __slots__ = ("again", "answer", "calls", "finish", "output", "request", "tools")
 
     def __init__(self, request: StepRequest, again: Subject[StepRequest]) -> None:
         self.request = request
         self.again = again
         self.tools: dict[str, Any] = {}
         self.calls: list[ToolCall] = []
+        self.answer: ModelAnswer | None = None
         self.finish = FinishChunk()
         self.output: StructuredOutput | None = None
 
