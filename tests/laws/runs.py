@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -45,6 +45,12 @@ async def echo(n: int) -> int:
 
 
 @tool
+def double(n: int) -> int:
+    """Double a number, in a thread."""
+    return 2 * n
+
+
+@tool
 async def boom() -> None:
     """Raise."""
     msg = "the tool broke"
@@ -58,7 +64,7 @@ async def count(n: int) -> AsyncIterator[int]:
         yield number
 
 
-TOOLS = [echo, boom, count]
+TOOLS = [echo, double, boom, count]
 
 # --- scripts -------------------------------------------------------------------------------
 
@@ -66,6 +72,7 @@ texts = st.sampled_from(["a", "b ", "secret", "é", "cd"])
 calls = st.sampled_from(
     [
         call("echo", {"n": 1}, pieces=2),
+        call("double", {"n": 2}),
         call("echo", {"n": "none"}),
         call("echo", "{no json"),
         call("boom"),
@@ -87,6 +94,13 @@ def turns(draw: st.DrawFn) -> Turn:
 
 
 scripts = st.lists(turns(), min_size=1, max_size=4)
+limits = st.fixed_dictionaries(
+    {
+        "max_processor_retries": st.integers(0, 3),
+        "max_steps": st.integers(1, 5),
+        "tool_concurrency": st.sampled_from([1, 3]),
+    },
+)
 
 # --- processors ----------------------------------------------------------------------------
 
@@ -171,10 +185,11 @@ def _rewritten(rewrite: str, args: Any) -> Any:
 def plans(draw: st.DrawFn, name: str, acts: tuple[str, ...] = ACTS) -> Plan:
     """A processor with some of the hooks."""
     hooks = draw(st.lists(st.sampled_from(HOOKS), min_size=1, max_size=4, unique=True))
+    most = {hook: 12 if hook == "process_output_stream" else 4 for hook in hooks}
     return Plan(
         name,
         draw(st.sampled_from(REWRITES)),
-        {hook: draw(st.lists(st.sampled_from(acts), max_size=4)) for hook in hooks},
+        {hook: draw(st.lists(st.sampled_from(acts), max_size=most[hook])) for hook in hooks},
         {hook: draw(st.booleans()) for hook in hooks},
     )
 
@@ -201,8 +216,18 @@ class WatchedModel(ScriptedModel):
             self.open -= 1
 
 
-def agent_of(model: Any, processors: list[Any], **options: Any) -> Agent:
-    """An agent with each processor in every list that takes its hooks."""
+def agent_of(
+    model: Any,
+    processors: list[Any],
+    *,
+    operators: Sequence[Any] = (),
+    **options: Any,
+) -> Agent:
+    """An agent with each processor in every list that takes its hooks.
+
+    Its tools run one by one, unless told otherwise: a thread's pace shall not order the chunks.
+    """
+    options = {"tool_concurrency": 1, **options}
 
     def those_with(*hooks: str) -> list[Any]:
         return [p for p in processors if any(hasattr(p, hook) for hook in hooks)]
@@ -211,7 +236,7 @@ def agent_of(model: Any, processors: list[Any], **options: Any) -> Agent:
         model=model,
         tools=TOOLS,
         input_processors=those_with(*HOOKS[:4]),
-        output_processors=those_with(*HOOKS[4:8]),
+        output_processors=[*operators, *those_with(*HOOKS[4:8])],
         error_processors=those_with("process_api_error"),
         **options,
     )
@@ -229,12 +254,14 @@ class Outcome:
     error: BaseException | None = None
 
 
-async def outcome_of(agent: Agent, **options: Any) -> Outcome:
-    """Run by `stream`, reading everything."""
+async def outcome_of(agent: Agent, prompt: str = "hi", *, pace: int = 0, **options: Any) -> Outcome:
+    """Run by `stream`, reading everything, with `pace` turns of the loop after each chunk."""
     seen = Outcome()
-    async with agent.stream("hi", **options) as run:
+    async with agent.stream(prompt, **options) as run:
         async for chunk in run:
             seen.chunks.append(chunk)
+            for _ in range(pace):
+                await asyncio.sleep(0)
         seen.result, seen.error = await settled(run)
     return seen
 

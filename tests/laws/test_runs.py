@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from reactivex import operators as rx
 
-from streampipe import AbortSignal, Agent, Chunk, FinishChunk, TextDelta
+from streampipe import AbortSignal, Agent, Chunk, ErrorChunk, FinishChunk, TextDelta
 from streampipe import operators as ops
 from streampipe.testing import ScriptedModel, Turn
 from tests.laws.runs import (
@@ -20,6 +23,7 @@ from tests.laws.runs import (
     check_clean,
     check_prompts,
     check_stream,
+    limits,
     outcome_of,
     scripts,
     settled,
@@ -28,25 +32,96 @@ from tests.laws.runs import (
 )
 
 budgets = st.integers(0, 3)
-TURNS = 2_000  # of the loop: more than any generated run takes
+paces = st.integers(0, 3)
+marks = st.sampled_from([1, 2, 256])
+passing: st.SearchStrategy[Any] = st.sampled_from([rx.map(lambda c: c), ops.process_all([])])
 
 
-@given(scripts, several_plans(), budgets)
-async def test_law_1_2_10_every_run_ends_once_and_its_books_agree(
+@given(
+    st.lists(st.text("ab ", min_size=1), max_size=20),
+    several_plans(("pass", "write")),
+    paces,
+    marks,
+)
+async def test_law_1_chunks_come_in_the_order_that_the_model_sent_them(
+    words: list[str],
+    chain: list[Plan],
+    pace: int,
+    high_water: int,
+) -> None:
+    """Through sync, async and mixed hooks that pass what they see, at any pace of the reader."""
+    processors = [replace(plan, rewrite="pass").build() for plan in chain]
+    agent = agent_of(ScriptedModel([Turn(tuple(words))]), processors)
+    seen = await outcome_of(agent, pace=pace, high_water=high_water)
+    assert [c.text for c in seen.chunks if isinstance(c, TextDelta)] == words
+
+
+@given(scripts, several_plans(), limits, paces, marks)
+async def test_law_2_10_every_run_ends_once_and_its_books_agree(
     script: list[Turn],
     chain: list[Plan],
-    budget: int,
+    limit: dict[str, Any],
+    pace: int,
+    high_water: int,
 ) -> None:
-    """Whatever hooks, tools and the model do: order, one end, and one truth for all."""
+    """Whatever hooks, tools, model and reader do: one end, and one truth for all."""
     model = WatchedModel(script)
-    agent = agent_of(model, [plan.build() for plan in chain], max_processor_retries=budget)
-    seen = await outcome_of(agent)
+    agent = agent_of(model, [plan.build() for plan in chain], **limit)
+    seen = await outcome_of(agent, pace=pace, high_water=high_water)
     check_stream(seen.chunks)
     check_books(seen)
     check_prompts(model)
     assert seen.result is not None
-    assert seen.result.retries <= budget
+    assert seen.result.retries <= limit["max_processor_retries"]
+    assert len(seen.result.steps) <= limit["max_steps"]
     await check_clean(model)
+
+
+@given(scripts, several_plans(), st.lists(paces, max_size=3), st.integers(0, 30), marks)
+async def test_every_consumer_sees_every_chunk(
+    script: list[Turn],
+    chain: list[Plan],
+    others: list[int],
+    leaves_at: int,
+    high_water: int,
+) -> None:
+    """Readers of any pace, attached from the start; one of them leaves, and the rest read on."""
+    model = WatchedModel(script)
+    run = agent_of(model, [plan.build() for plan in chain]).stream("hi", high_water=high_water)
+
+    async def read(pace: int, most: int | None = None) -> list[Chunk]:
+        seen: list[Chunk] = []
+        async with aclosing(aiter(run)) as chunks:  # type: ignore[type-var]  # a generator
+            async for chunk in chunks:
+                seen.append(chunk)
+                if len(seen) == most:
+                    break
+                for _ in range(pace):
+                    await asyncio.sleep(0)
+        return seen
+
+    left, whole, *rest = await asyncio.gather(read(0, leaves_at + 1), read(0), *map(read, others))
+    check_stream(whole)
+    assert left == whole[: leaves_at + 1]
+    assert all(seen == whole for seen in rest)
+    await settled(run)
+    await check_clean(model)
+
+
+@given(scripts, several_plans(), budgets, passing)
+async def test_an_operator_that_passes_everything_changes_nothing(
+    script: list[Turn],
+    chain: list[Plan],
+    budget: int,
+    operator: Any,
+) -> None:
+    """An operator among the output processors is one more stage: it sees, and it passes on."""
+    seen: list[Outcome] = []
+    for operators in ([], [operator]):
+        processors = [plan.build() for plan in chain]
+        options: Any = {"operators": operators, "max_processor_retries": budget}
+        seen.append(await outcome_of(agent_of(ScriptedModel(script), processors, **options)))
+    assert told(seen[0].chunks) == told(seen[1].chunks)
 
 
 @given(scripts, several_plans(), budgets)
@@ -194,10 +269,11 @@ async def test_law_8_disposing_an_observed_run_leaves_nothing(
     assert len(ends) == (0 if len(seen) == stop_at + 1 else 1)
 
 
-@given(st.integers(1, 20), st.integers(0, 3), st.integers(0, 30))
+@given(st.integers(1, 20), st.integers(0, 3), st.lists(passing, max_size=2), st.integers(0, 30))
 async def test_law_7_a_stalled_consumer_stops_the_model(
     high_water: int,
     stages: int,
+    operators: list[Any],
     read: int,
 ) -> None:
     """Chunks in flight are bounded by the high-water mark, one more for each async stage."""
@@ -217,7 +293,7 @@ async def test_law_7_a_stalled_consumer_stops_the_model(
         Plan(f"p{i}", "pass", {"process_output_stream": []}, {}).build(asynchronous=True)
         for i in range(stages)
     ]
-    agent = Agent(model=Endless(), output_processors=chain)
+    agent = Agent(model=Endless(), output_processors=[*operators, *chain])
     async with agent.stream("hi", high_water=high_water) as run:
         got = 0
         stalled = aiter(run)
@@ -227,7 +303,7 @@ async def test_law_7_a_stalled_consumer_stops_the_model(
             await anext(stalled)
         for _ in range(400):
             await asyncio.sleep(0)
-        assert pulled - got <= high_water + stages + 1
+        assert pulled - got <= high_water + stages + len(operators) + 1
 
 
 @given(st.integers(1, 20), st.integers(0, 10))
@@ -265,6 +341,33 @@ async def test_law_9_a_failure_is_told_once_and_leaves_nothing(
     await check_clean(model)
 
 
+@given(scripts, several_plans(("pass",)), st.integers(0, 10))
+async def test_law_9_an_operator_that_raises_fails_the_run_once(
+    script: list[Turn],
+    chain: list[Plan],
+    at: int,
+) -> None:
+    """A function that a user gave to an operator, at the n-th chunk that reaches it."""
+    model = WatchedModel(script)
+    passed: list[Chunk] = []
+
+    def breaking(chunk: Chunk) -> Chunk:
+        if len(passed) == at:
+            msg = "the function broke"
+            raise RuntimeError(msg)
+        passed.append(chunk)
+        return chunk
+
+    processors = [plan.build() for plan in chain]
+    seen = await outcome_of(agent_of(model, processors, operators=[rx.map(breaking)]))
+    check_stream(seen.chunks)
+    check_books(seen)
+    broke = [c for c in seen.chunks if isinstance(c, ErrorChunk) and "broke" in c.error.message]
+    assert len(passed) <= at
+    assert len(passed) == at or not broke
+    await check_clean(model)
+
+
 @given(scripts, st.integers(0, 10))
 async def test_law_9_a_subscriber_that_raises_is_detached_and_told_of(
     script: list[Turn],
@@ -275,9 +378,13 @@ async def test_law_9_a_subscriber_that_raises_is_detached_and_told_of(
     loop = asyncio.get_running_loop()
     before = loop.get_exception_handler()
     complaints: list[Any] = []
-    loop.set_exception_handler(lambda _, context: complaints.append(context))
     seen: list[Chunk] = []
     ended: list[Any] = []
+    over = asyncio.Event()
+
+    def complain(_: Any, context: dict[str, Any]) -> None:
+        complaints.append(context)
+        over.set()
 
     def on_next(chunk: Chunk) -> None:
         seen.append(chunk)
@@ -285,11 +392,13 @@ async def test_law_9_a_subscriber_that_raises_is_detached_and_told_of(
             msg = "the subscriber broke"
             raise RuntimeError(msg)
 
-    agent_of(model, []).observe("hi").subscribe(on_next, ended.append, lambda: ended.append(None))
-    for _ in range(TURNS):
-        await asyncio.sleep(0)
-        if ended or complaints:
-            break
+    def on_end(error: Any = None) -> None:
+        ended.append(error)
+        over.set()
+
+    loop.set_exception_handler(complain)
+    agent_of(model, []).observe("hi").subscribe(on_next, on_end, on_end)
+    await over.wait()
     await check_clean(model)
     loop.set_exception_handler(before)
     assert len(seen) <= at + 1
