@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streampipe import Agent, FinishChunk, TextDelta, tool
+from streampipe import Agent, Chunk, FinishChunk, TextDelta, tool
 from streampipe.testing import ScriptedModel, call
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -118,20 +120,25 @@ def test_a_million_chunks_fit_into_150_mib_with_a_stalled_then_slow_consumer() -
 
 @pytest.mark.timeout(120)
 async def test_1_000_runs_at_once_keep_apart() -> None:
-    """Every run gets its own answer, whoever runs beside it."""
+    """Every run gets its own answer, whoever runs beside it; one that waits takes 40 KiB at most.
+
+    The figure is printed: `pytest -s`.
+    """
     count = 1_000
     gate = asyncio.Event()
     waiting = 0
+    held = 0
 
     class Model:
         provider = model_id = "gated"
 
-        async def stream(self, request: Any) -> Any:
-            nonlocal waiting
+        async def stream(self, request: Any) -> AsyncIterator[Chunk]:
+            nonlocal waiting, held
             name = request.prompt[-1].text
             yield TextDelta("0", f"{name}-a ")
             waiting += 1
             if waiting == count:
+                held = tracemalloc.get_traced_memory()[0]
                 gate.set()
             await gate.wait()  # all of them are in mid-stream now
             yield TextDelta("0", f"{name}-b")
@@ -147,5 +154,11 @@ async def test_1_000_runs_at_once_keep_apart() -> None:
             return args.part
 
     agent = Agent(model=Model(), output_processors=[Own()])
-    results = await asyncio.gather(*(agent.generate(f"r{i}") for i in range(count)))
+    tracemalloc.start()
+    try:
+        results = await asyncio.gather(*(agent.generate(f"r{i}") for i in range(count)))
+    finally:
+        tracemalloc.stop()
     assert [r.text for r in results] == [f"r{i}-a 1r{i}-b2" for i in range(count)]
+    print(f"an idle run: {held / count / 1024:.1f} KiB")  # noqa: T201 - said to be printed
+    assert held / count < 40 * 1024
