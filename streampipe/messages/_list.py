@@ -111,6 +111,10 @@ class MessageList:
             return MessageView(self._messages)
         return MessageView(m for m in self._messages if self._sources[m.id] == source)
 
+    def _drop_prompt(self) -> None:
+        self._prompt = []
+        self._prompted = 0
+
     def _lend(self) -> None:
         self._lent = True
         self._prompt = []
@@ -178,8 +182,7 @@ class MessageList:
             self._messages = [m for m in self._messages if m.id not in gone]
             for message in removed:
                 del self._sources[message.id]
-            if len(self._messages) < self._prompted:
-                self._lend()
+            self._drop_prompt()
         return removed
 
     def replace(self, message_id: str, *messages: Any) -> None:
@@ -219,6 +222,9 @@ class MessageList:
         part = self.tool_invocation(tool_call_id)
         if part is None:
             return False
+        fresh = self._prompted < len(self._messages) and part in self._messages[-1].parts
+        if not fresh:
+            self._drop_prompt()  # what was put into the prompt is no longer true
         if result is not _UNSET:
             part.result = result
         if args is not _UNSET:
