@@ -230,6 +230,22 @@ async def test_4_process_output_result_rewrites_the_results_text(ask: Ask) -> No
     assert asked.seen.result.messages[0].metadata == {"checked": True}
 
 
+async def test_4_process_output_result_that_changes_nothing_leaves_the_results_text(
+    ask: Ask,
+) -> None:
+    """It stays the text of the steps, as the client saw it, where an earlier hook edited."""
+
+    def edit(args: Any) -> None:
+        args.messages[-1].parts[0].text = "edited"
+
+    edits = [processor("edit", process_output_step=edit)]
+    looks = [processor("look", process_output_result=lambda _: None)]
+    for chain in (edits, [*edits, *looks]):
+        asked = await ask("process_input_step", output_processors=chain, script=["one"])
+        assert asked.seen.result.text == "one"
+        assert joined(asked.seen.result.messages) == ["edited"]
+
+
 async def test_4_process_output_result_leaves_the_input_alone(ask: Ask) -> None:
     """It returns the messages of its phase; the question is not among them and stays."""
     lists: list[MessageList] = []
