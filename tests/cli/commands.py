@@ -51,6 +51,20 @@ class Broken:
         raise KeyError("oops")
 
 
+class Refuse:
+    id = "refuse"
+
+    def process_input(self, args):
+        args.abort("asks too much")
+
+
+class Again:
+    id = "again"
+
+    def process_api_error(self, args):
+        return {"retry": True}
+
+
 ran = []
 
 
@@ -71,6 +85,7 @@ guarded = Agent(model=said(["It is ", "swordfish"]), output_processors=[Guard()]
 broken = Agent(model=said(["Hello"]), output_processors=[Broken()])
 redacting = Agent(model=said(["swordfish"]), tools=[ring], output_processors=[Redact()])
 in_place = Agent(model=said(["swordfish"]), output_processors=[RedactInPlace()])
+strict = Agent(model=said(["no"]), input_processors=[Refuse()], error_processors=[Again()])
 modelless = Agent()
 number = 7
 nothing = None

@@ -99,6 +99,14 @@ def test_tools_of_a_recording_are_not_run(command: RunCommand, module: str, reco
     assert sys.modules[module].ran == []
 
 
+def test_only_output_processors_take_part(command: RunCommand, module: str, recorded: Any) -> None:
+    """A recording was asked for already, and says the same again: nothing before it is run."""
+    options = [*PROTOCOL, "--agent", f"{module}:strict"]
+    assert command("replay", recorded(SECRET), *options).exit_code == 0
+    cut = command("replay", recorded(recording({"content": "It is "}, done=False)), *options)
+    assert (cut.exit_code, cut.stdout.count("step-start")) == (1, 1)
+
+
 def test_a_guard_that_would_have_blocked_ends_it_with_3(
     command: RunCommand, module: str, recorded: Any
 ) -> None:
