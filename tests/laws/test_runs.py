@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reactivex import operators as rx
 
@@ -66,6 +66,7 @@ async def test_law_1_chunks_come_in_the_order_that_the_model_sent_them(
     assert [c.text for c in seen.chunks if isinstance(c, TextDelta)] == words
 
 
+@settings(max_examples=5 * settings().max_examples)  # so much comes together in this one
 @given(scripts, chains, limits, paces, marks)
 async def test_law_2_10_every_run_ends_once_and_its_books_agree(
     script: list[Turn],
@@ -79,7 +80,7 @@ async def test_law_2_10_every_run_ends_once_and_its_books_agree(
     agent = agent_of(model, [plan.build() for plan in chain], **limit)
     seen = await outcome_of(agent, pace=pace, high_water=high_water)
     check_stream(seen.chunks)
-    check_books(seen)
+    check_books(seen, chain)
     check_prompts(model)
     assert seen.result is not None
     assert seen.result.retries <= limit["max_processor_retries"]
@@ -260,7 +261,7 @@ async def test_law_8_a_run_that_is_stopped_at_any_chunk_leaves_nothing(
             seen.result, seen.error = await settled(run)
     if how != "leave":
         check_stream(seen.chunks)
-        check_books(seen)
+        check_books(seen, chain)
     await check_clean(model)
 
 
@@ -388,7 +389,7 @@ async def test_law_9_an_operator_that_raises_fails_the_run_once(
     processors = [plan.build() for plan in chain]
     seen = await outcome_of(agent_of(model, processors, operators=[rx.map(breaking)]))
     check_stream(seen.chunks)
-    check_books(seen)
+    check_books(seen, chain)
     told_of = [c for c in seen.chunks if isinstance(c, ErrorChunk) and "function" in repr(c)]
     assert len(reached) <= at + 1
     assert len(told_of) == (len(reached) == at + 1)
