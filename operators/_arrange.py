@@ -10,7 +10,7 @@ from reactivex import Observable
 from reactivex.subject import Subject
 
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Flowable, operator
+from streampipe.operators._core import Emit, Escape, Flowable, operator, run_stage
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -85,14 +85,17 @@ def feedback(
 
         async def turns() -> None:
             while waiting:
-                await flowable(step(waiting.popleft(), again)).into(emit)
+                try:
+                    await flowable(step(waiting.popleft(), again)).into(emit)
+                except Exception as error:
+                    raise Escape(error, waiting) from error
 
         def enter(element: T) -> Awaitable[None]:
             waiting.append(element)
             return turns()
 
         try:
-            await flowable(source).into(enter)
+            await run_stage(flowable(source), enter, waiting)
         finally:
             again.dispose()
 

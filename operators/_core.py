@@ -23,6 +23,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from streampipe.chunks import Chunk
+from streampipe.errors import OperatorError
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -58,17 +59,18 @@ def operator(
 
 
 class Escape(BaseException):
-    """Carries what a stage's own function raised to the end of the pipeline.
+    """Carries what a stage's own function raised past the stages before it.
 
     An exception raised while an element is pushed unwinds through the stages *before* the one at
-    fault, where a `catch` would take it for a failure of its source. Wrapped it passes them, and
-    the end of the pipeline unwraps it.
+    fault, where a `catch` would take it for a failure of its source. Wrapped it passes them; the
+    end of its own stage unwraps it (see `run_stage`), so that a `catch` behind it does see it.
     """
 
-    def __init__(self, error: BaseException) -> None:
-        """Carry `error`."""
+    def __init__(self, error: BaseException, stage: object = None) -> None:
+        """Carry `error` of `stage`, whose end unwraps it; without a stage, the pipeline's does."""
         super().__init__(error)
         self.error = error
+        self.stage = stage
 
 
 def unwrapped(error: BaseException) -> BaseException:
@@ -92,15 +94,24 @@ def is_cancel(error: BaseException) -> bool:
     return task is not None and task.cancelling() > 0
 
 
+def met_cancel(error: BaseException, operator_name: str) -> OperatorError:
+    """What a stage failed with that waited for something which was cancelled by somebody else."""
+    msg = "something that it waited for was cancelled; the stream itself was not"
+    failure = OperatorError(msg, operator=operator_name)
+    failure.__cause__ = error
+    return failure
+
+
 class Flow:
     """How much is in flight between a source and its sink, and the wait for room."""
 
-    __slots__ = ("_waiters", "high_water", "pending")
+    __slots__ = ("_waiters", "high_water", "pending", "sources")
 
     def __init__(self, high_water: int = HIGH_WATER) -> None:
         """Allow `high_water` elements in flight before the source has to wait."""
         self.high_water = high_water
         self.pending = 0
+        self.sources: set[asyncio.Task[None]] = set()  # tasks that push towards the sink
         self._waiters: list[asyncio.Future[None]] = []
 
     def take(self, count: int = 1) -> None:
@@ -168,6 +179,20 @@ class Flowable(Observable[T]):
         return pulled(self, HIGH_WATER)
 
 
+async def run_stage(source: Flowable[T], step: Emit[T], stage: object) -> None:
+    """Run a source into the step of a stage.
+
+    What the stage itself raised (as an `Escape` of its own) has passed everything before it, and
+    is an ordinary failure for everything behind it.
+    """
+    try:
+        await source.into(step)
+    except Escape as escape:
+        if escape.stage is not stage:
+            raise
+        raise escape.error from escape.error.__cause__
+
+
 class _Driver:
     """The one task that owns a subscription: it runs the source and pushes to the observer."""
 
@@ -183,6 +208,9 @@ class _Driver:
         self._broken: BaseException | None = None  # what the subscriber's on_next raised
         self._turn = 0
         self._task = asyncio.get_running_loop().create_task(self._own(run))
+        if flow is not None:
+            flow.sources.add(self._task)
+            self._task.add_done_callback(flow.sources.discard)
 
     def dispose(self) -> None:
         self._disposed = True
@@ -213,8 +241,10 @@ class _Driver:
         failure: BaseException | None = None
         try:
             await run(self._emit)
-        except asyncio.CancelledError:
-            if self._broken is None and not self._disposed:  # ended from outside: say so
+        except asyncio.CancelledError as error:
+            if self._broken is None and not self._disposed and not is_cancel(error):
+                failure = met_cancel(error, "source")
+            elif self._broken is None and not self._disposed:  # ended from outside: say so
                 self._observer.on_error(asyncio.CancelledError("the stream's task was cancelled"))  # type: ignore[arg-type]  # Rx says Exception
                 raise
         except (KeyboardInterrupt, SystemExit):
@@ -267,7 +297,13 @@ class Buffer(abc.ObserverBase[T]):
     async def _own(self, source: Flowable[T]) -> None:
         try:
             await source.into(self.push)
-        except (asyncio.CancelledError, KeyboardInterrupt, SystemExit):
+        except asyncio.CancelledError as error:
+            if not is_cancel(error):
+                self.end(met_cancel(error, "source"))
+                return
+            self.end(error)  # ended from outside: its reader must not wait for ever
+            raise
+        except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # noqa: BLE001 - raised again at the reader
             self.end(unwrapped(error))
@@ -335,14 +371,23 @@ class Buffer(abc.ObserverBase[T]):
         return True
 
     async def close(self) -> None:
-        """End the source, and wait until it has ended."""
+        """End the source, and wait until it has ended.
+
+        Raises:
+            BaseException: what the source failed with while it closed.
+        """
+        was_done = self._done
         if self._subscription is not None:
             self._subscription.dispose()
-            await asyncio.sleep(0)
-        task = self._task
-        if task is not None and not task.done():
+        tasks = {self._task} if self._task is not None else self.flow.sources
+        running = {task for task in tasks if not task.done()} - {asyncio.current_task()}
+        for task in running:
             task.cancel()
-            await asyncio.wait({task})
+        if running:
+            await asyncio.wait(running)
+        error = self._error
+        if not was_done and error is not None and not isinstance(error, asyncio.CancelledError):
+            raise error
 
 
 async def pulled(source: Observable[T], high_water: int) -> AsyncIterator[T]:

@@ -17,7 +17,7 @@ from streampipe.errors import ModelError
 from streampipe.messages import MessageList
 from streampipe.operators import _hooks as hooks
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Escape, Flowable, operator
+from streampipe.operators._core import Emit, Escape, Flowable, operator, run_stage
 from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
 from streampipe.operators._recover import catch_api_error
 from streampipe.operators._scope import Bound, Scope, bind, check_processors
@@ -41,18 +41,20 @@ def _staged(
         scope = Scope(message_list=MessageList() if messages is None else messages)
         bounds = bind(chain, scope)
 
+        stage = object()
+
         async def through(element: T) -> None:
             if isinstance(element, MessageList):
                 scope.message_list = element
             try:
                 await hook(bounds, element)
             except Exception as error:
-                raise Escape(error) from error
+                raise Escape(error, stage) from error
             wait = emit(element)
             if wait is not None:
                 await wait
 
-        await flowable(source).into(through)
+        await run_stage(flowable(source), through, stage)
 
     return Flowable(run)
 

@@ -11,7 +11,16 @@ from reactivex import Observable
 
 from streampipe.errors import ConfigurationError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Escape, Flowable, operator
+from streampipe.operators._core import (
+    FAULTS,
+    Emit,
+    Escape,
+    Flowable,
+    is_cancel,
+    met_cancel,
+    operator,
+    run_stage,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -50,16 +59,20 @@ def map_async(
 
 def _one_by_one(source: Observable[T], fn: Callable[[T], Awaitable[R]]) -> Flowable[R]:
     async def run(emit: Emit[R]) -> None:
+        stage = object()
+
         async def step(item: T) -> None:
             try:
                 result = await fn(item)
-            except Exception as error:
-                raise Escape(error) from error
+            except FAULTS as error:
+                if is_cancel(error):
+                    raise
+                raise Escape(_fault(error), stage) from error
             wait = emit(result)
             if wait is not None:
                 await wait
 
-        await flowable(source).into(step)
+        await run_stage(flowable(source), step, stage)
 
     return Flowable(run)
 
@@ -129,10 +142,15 @@ def _windowed(
 
 
 def _result(task: asyncio.Task[R]) -> R:
+    """A call's result; no escape is needed, since the source runs beside and not above."""
     try:
         return task.result()
-    except Exception as error:
-        raise Escape(error) from error
+    except asyncio.CancelledError as error:
+        raise _fault(error) from error
+
+
+def _fault(error: BaseException) -> BaseException:
+    return met_cancel(error, "map_async") if isinstance(error, asyncio.CancelledError) else error
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:

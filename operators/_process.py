@@ -33,6 +33,7 @@ from streampipe.operators._core import (
     Flowable,
     is_cancel,
     operator,
+    run_stage,
     unwrapped,
 )
 from streampipe.operators._scope import Bound, Scope, bind, check_processors, data_chunk
@@ -227,14 +228,14 @@ class OutputStage:
                 try:
                     chunk = chunk_from_wire(item)
                 except (WireError, ValueError) as error:
-                    raise Escape(self._error(str(error), index)) from error
+                    raise Escape(self._error(str(error), index), self) from error
             elif not isinstance(item, Chunk):
                 if inspect.iscoroutine(item):
                     item.close()
                     msg = "returned a coroutine; define the hook itself with 'async def'"
-                    raise Escape(self._error(msg, index))
+                    raise Escape(self._error(msg, index), self)
                 msg = f"returned {type(item).__name__}; return a chunk, a list of chunks or None"
-                raise Escape(self._error(msg, index))
+                raise Escape(self._error(msg, index), self)
             if chunk is not part and not chunk.run_id:
                 chunk.run_id = part.run_id
             chunks.append(chunk)
@@ -256,7 +257,7 @@ class OutputStage:
             return wire
         named = self._error(f"{type(error).__name__}: {error}", index)
         named.__cause__ = error
-        return Escape(named)
+        return Escape(named, self)
 
     def _compile_async(self, emit: Emit[Chunk]) -> Emit[Chunk]:
         stages = tuple((*s, a) for s, a in zip(self._stages, self._is_async, strict=True))
@@ -372,7 +373,8 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
     if isinstance(source, Flowable) or stage().is_async:
 
         async def run(emit: Emit[Chunk]) -> None:
-            await flowable(source).into(stage().compile(emit))
+            own = stage()
+            await run_stage(flowable(source), own.compile(emit), own)
 
         return Flowable(run)
 
