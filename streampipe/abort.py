@@ -69,11 +69,15 @@ class AbortSignal:
         """Start unaborted."""
         self.aborted = False
         self.reason = ""
-        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._callbacks: dict[object, Callable[[], None]] = {}
         self._lock = threading.Lock()
 
     def abort(self, reason: str = "aborted") -> None:
-        """Stop everything that listens to this signal."""
+        """Stop everything that listens to this signal.
+
+        Raises:
+            Exception: what the first of the callbacks that failed raised; all have been called.
+        """
         with self._lock:
             if self.aborted:
                 return
@@ -81,15 +85,21 @@ class AbortSignal:
             self.reason = reason
             callbacks = list(self._callbacks.values())
             self._callbacks.clear()
+        failures: list[Exception] = []
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception as error:  # noqa: BLE001 - raised when everybody has been told
+                failures.append(error)
+        if failures:
+            raise failures[0]
 
     def on_abort(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` once when aborted (at once if it is already); returns the unsubscriber.
 
         The callback runs in the thread that calls `abort()`.
         """
-        key = id(callback)
+        key = object()  # not the callback: one function may be registered for many runs
         with self._lock:
             if not self.aborted:
                 self._callbacks[key] = callback
@@ -97,7 +107,7 @@ class AbortSignal:
         callback()
         return lambda: None
 
-    def _forget(self, key: int) -> None:
+    def _forget(self, key: object) -> None:
         with self._lock:
             self._callbacks.pop(key, None)
 

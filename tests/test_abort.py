@@ -120,3 +120,33 @@ def test_a_misspelt_attribute_is_refused() -> None:
     """The signal is slotted: `signal.abortd = True` stops nothing, so it fails."""
     with pytest.raises(AttributeError):
         AbortSignal().abortd = True  # type: ignore[attr-defined]  # the fault
+
+
+def test_one_function_may_be_registered_for_many_runs() -> None:
+    """Each registration is forgotten by itself."""
+    signal = AbortSignal()
+    calls: list[int] = []
+
+    def callback() -> None:
+        calls.append(1)
+
+    forget = signal.on_abort(callback)
+    signal.on_abort(callback)
+    forget()
+    signal.abort()
+    assert calls == [1]
+
+
+def test_a_callback_that_raises_keeps_nobody_from_being_told() -> None:
+    """Every run stops; then the failure is raised."""
+    signal = AbortSignal()
+    calls: list[int] = []
+
+    def broken() -> None:
+        raise ValueError("mine")
+
+    signal.on_abort(broken)
+    signal.on_abort(lambda: calls.append(1))
+    with pytest.raises(ValueError, match="mine"):
+        signal.abort()
+    assert calls == [1]

@@ -187,3 +187,17 @@ def test_a_raw_chunk_read_again_is_not_wrapped_again() -> None:
     again = chunk_from_wire(first.to_wire())
     assert isinstance(first, RawChunk)
     assert again == first
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"type": "data-x", "transient": "no"},
+        {"type": "response-metadata", "payload": {"headers": {"a": 1}}},
+        {"type": "response-metadata", "payload": {"warnings": [3]}},
+    ],
+)
+def test_wrong_types_inside_are_refused(form: dict[str, object]) -> None:
+    """A string is no flag, and a list of texts holds texts."""
+    with pytest.raises(WireError):
+        chunk_from_wire(form)

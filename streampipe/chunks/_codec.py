@@ -24,7 +24,7 @@ def camel(name: str) -> str:
 class Codec:
     """The wire fields of one class; fields given by keyword only stand outside the payload."""
 
-    __slots__ = ("_keys", "_names", "_nested", "_required", "_types")
+    __slots__ = ("_keys", "_names", "_nested", "_required", "_texts", "_types")
 
     def __init__(self, cls: type) -> None:
         """Read the fields of a dataclass and their types."""
@@ -34,6 +34,7 @@ class Codec:
         self._keys = tuple(self._names.items())
         self._required = [camel(f.name) for f in own if f.default is MISSING]
         self._types = {f.name: _accepted(hints[f.name]) for f in own}
+        self._texts = {f.name for f in own if _holds_texts(hints[f.name])}
         self._nested = {
             name: accepted[0]
             for name, accepted in self._types.items()
@@ -73,6 +74,16 @@ class Codec:
                 raise WireError(msg)
         return values
 
+    def check(self, values: Mapping[str, Any], where: str) -> None:
+        """Refuse field values of a wrong type.
+
+        Raises:
+            WireError: naming the field.
+        """
+        for name, item in values.items():
+            if item is not None and name in self._types:
+                self._value(name, item, f"{where}.{name}")
+
     def _value(self, name: str, item: Any, where: str) -> Any:
         nested = self._nested.get(name)
         if nested is not None and isinstance(item, Mapping):
@@ -83,6 +94,11 @@ class Codec:
         if accepted is not None and (wrong or not isinstance(item, accepted)):
             msg = f"{where} must be {accepted[0].__name__}, not {item!r:.80}"
             raise WireError(msg)
+        if name in self._texts:
+            for inner in item.values() if isinstance(item, Mapping) else item:
+                if not isinstance(inner, str):
+                    msg = f"{where} must hold str only, not {inner!r:.80}"
+                    raise WireError(msg)
         return item
 
 
@@ -97,11 +113,19 @@ def codec_of(cls: Any) -> Codec:
     return codec
 
 
+def _holds_texts(hint: Any) -> bool:
+    """Whether a field is a list or a dict of strings."""
+    options = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    return any(option in (list[str], dict[str, str]) for option in options)
+
+
 def _accepted(hint: Any) -> tuple[type, ...] | None:
     """The classes whose values a field takes; None takes any JSON value."""
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         hint = next(arg for arg in typing.get_args(hint) if arg is not type(None))
     if hint is Any:
         return None
+    if typing.get_origin(hint) is typing.Literal:
+        return tuple({type(value) for value in typing.get_args(hint)})
     cls = typing.get_origin(hint) or hint
     return (float, int) if cls is float else (cls,)

@@ -19,6 +19,7 @@ from streampipe.chunks._base import (
     Usage,
     only,
 )
+from streampipe.errors import WireError
 
 
 @dataclass(slots=True)
@@ -349,6 +350,9 @@ class DataChunk(Chunk):
     def read(cls, obj: Mapping[str, Any], **envelope: Any) -> Self:
         """Read a data chunk."""
         only(obj, "type", "runId", "from", "data", "transient")
+        if not isinstance(obj.get("transient", False), bool):
+            msg = f"{obj['type']}.transient must be bool, not {obj['transient']!r:.80}"
+            raise WireError(msg)
         return cls(obj["type"], obj.get("data"), bool(obj.get("transient")), **envelope)
 
 

@@ -111,10 +111,6 @@ class MessageList:
             return MessageView(self._messages)
         return MessageView(m for m in self._messages if self._sources[m.id] == source)
 
-    def _drop_prompt(self) -> None:
-        self._prompt = []
-        self._prompted = 0
-
     def _lend(self) -> None:
         self._lent = True
         self._prompt = []
@@ -182,7 +178,8 @@ class MessageList:
             self._messages = [m for m in self._messages if m.id not in gone]
             for message in removed:
                 del self._sources[message.id]
-            self._drop_prompt()
+            self._prompt = []
+            self._prompted = 0
         return removed
 
     def replace(self, message_id: str, *messages: Any) -> None:
@@ -197,10 +194,18 @@ class MessageList:
             msg = f"no message with id {message_id!r} in the list"
             raise MessageListError(msg)
         made = [message_from(m) for m in messages]
+        ids = [m.id for m in made if m.role != "system"]
+        taken = next((i for i in ids if i in self._sources and i != message_id), None)
+        if taken is not None or len(set(ids)) != len(ids):
+            msg = f"a message with id {taken or ids[0]!r} is already in the list"
+            raise MessageListError(msg)
         source = self._sources.pop(message_id)
         del self._messages[index]
         self._lend()
-        for offset, message in enumerate(made):
+        self._system.extend(
+            PromptMessage("system", list(m.parts)) for m in made if m.role == "system"
+        )
+        for offset, message in enumerate(m for m in made if m.role != "system"):
             self._insert(index + offset, message, source)
 
     def update_tool_invocation(
@@ -222,9 +227,6 @@ class MessageList:
         part = self.tool_invocation(tool_call_id)
         if part is None:
             return False
-        fresh = self._prompted < len(self._messages) and part in self._messages[-1].parts
-        if not fresh:
-            self._drop_prompt()  # what was put into the prompt is no longer true
         if result is not _UNSET:
             part.result = result
         if args is not _UNSET:
@@ -234,9 +236,11 @@ class MessageList:
 
     def tool_invocation(self, tool_call_id: str) -> ToolInvocationPart | None:
         """The newest part with that tool call id, live."""
-        for message in reversed(self._messages):
-            for part in reversed(message.parts):
+        for index in range(len(self._messages) - 1, -1, -1):
+            for part in reversed(self._messages[index].parts):
                 if isinstance(part, ToolInvocationPart) and part.tool_call_id == tool_call_id:
+                    if index < self._prompted:  # it may be changed, and the prompt with it
+                        self._lend()
                     return part
         return None
 

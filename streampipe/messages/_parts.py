@@ -126,7 +126,8 @@ class Message:
     thread_id: str | None = None
     resource_id: str | None = None
     metadata: dict[str, Any] | None = None
-    extra: dict[str, Any] | None = None
+    extra: dict[str, Any] | None = None  # stored keys that are not ours, of the message
+    content_extra: dict[str, Any] | None = None  # and of its content
 
     @property
     def text(self) -> str:

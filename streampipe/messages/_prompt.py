@@ -90,9 +90,12 @@ def prompt_message_from(obj: Any) -> PromptMessage:
     if obj.get("role") not in ROLES:
         msg = f"prompt message: 'role' must be one of {', '.join(ROLES)}, not {obj.get('role')!r}"
         raise WireError(msg)
-    content = obj.get("content", [])
+    content = obj.get("content") or []
     if isinstance(content, str):
         return PromptMessage(obj["role"], [TextPart(content)])
+    if not isinstance(content, list | tuple):
+        msg = f"prompt message: 'content' must be a string or a list of parts, not {content!r:.80}"
+        raise WireError(msg)
     return PromptMessage(obj["role"], [_prompt_part(part) for part in content])
 
 

@@ -11,7 +11,7 @@ from dataclasses import fields
 from datetime import UTC, datetime
 from typing import Any
 
-from streampipe.chunks._codec import camel
+from streampipe.chunks._codec import camel, codec_of
 from streampipe.errors import WireError
 from streampipe.messages._parts import (
     DataPart,
@@ -70,38 +70,58 @@ def part_from(obj: Any, *, strict: bool = False) -> Part:
         return OtherPart(dict(obj), type=kind)
     flat = dict(obj)
     del flat["type"]
-    nested = flat.pop(_NESTED.get(kind, ""), None)
-    if isinstance(nested, Mapping):
-        flat.update(nested)
+    inner = _NESTED.get(kind, "")
+    nested = flat.pop(inner, {})
+    if not isinstance(nested, Mapping):
+        msg = f"part {kind!r}: {inner!r} must be an object, not {nested!r:.80}"
+        raise WireError(msg)
     if cls is ReasoningPart:
         _flatten_reasoning(flat)
     values: dict[str, Any] = {}
     extra: dict[str, Any] = {}
     names = _NAMES[cls]
-    for key, item in flat.items():
-        if key in names:
-            values[names[key]] = item
-        elif strict:
-            known = ", ".join(sorted(set(names.values())))
-            msg = f"part {kind!r}: unknown key {key!r}; known: {known}"
-            raise WireError(msg)
-        else:
-            extra[key] = item
+    for place, items in ((None, flat), (inner, nested)):
+        for key, item in items.items():
+            if key in names:
+                values[names[key]] = item
+            elif strict:
+                known = ", ".join(sorted(set(names.values())))
+                msg = f"part {kind!r}: unknown key {key!r}; known: {known}"
+                raise WireError(msg)
+            elif place is None:
+                extra[key] = item
+            else:
+                extra.setdefault(place, {})[key] = item
+    codec_of(cls).check(values, f"part {kind!r}")
     return cls(**values, type=kind, extra=extra or None)
 
 
 def _flatten_reasoning(flat: dict[str, Any]) -> None:
-    """The stored form has the text under `reasoning` and the signature in `details`."""
-    details = flat.pop("details", None)
+    """The stored form has the text under `reasoning` and the signature in `details`.
+
+    Several texts with a signature each are one part here; how they were divided is kept.
+
+    Raises:
+        WireError: the details are none.
+    """
+    details = flat.pop("details", None) or []
     text = flat.pop("reasoning", None)
-    if isinstance(details, list):
-        for detail in details:
-            if detail.get("type") == "redacted":
-                flat["redacted"] = detail.get("data")
-            elif detail.get("signature") is not None:
-                flat["signature"] = detail["signature"]
-        if not text:
-            text = "".join(d.get("text", "") for d in details)
+    if not isinstance(details, list) or not all(isinstance(d, Mapping) for d in details):
+        msg = f"part 'reasoning': 'details' must be a list of objects, not {details!r:.80}"
+        raise WireError(msg)
+    texts = [detail.get("text", "") for detail in details if detail.get("type") != "redacted"]
+    if not all(isinstance(piece, str) for piece in texts):
+        msg = f"part 'reasoning': a text in 'details' must be a string: {details!r:.80}"
+        raise WireError(msg)
+    for detail in details:
+        if detail.get("type") == "redacted":
+            flat["redacted"] = detail.get("data")
+        elif detail.get("signature") is not None:
+            flat["signature"] = detail["signature"]
+    if sum(detail.get("signature") is not None for detail in details) > 1:
+        flat["details"] = details  # unknown to the part, so it is kept
+    if not text and details:
+        text = "".join(texts)
     if text is not None:
         flat["text"] = text
 
@@ -126,7 +146,7 @@ def part_to_stored(part: Part) -> dict[str, Any]:
     nested = _NESTED.get(part.type)
     if nested is None:
         return out | flat
-    return out | {nested: flat}
+    return out | {nested: flat | out.get(nested, {})}
 
 
 def _nest_reasoning(part: ReasoningPart, flat: dict[str, Any]) -> dict[str, Any]:
@@ -135,6 +155,9 @@ def _nest_reasoning(part: ReasoningPart, flat: dict[str, Any]) -> dict[str, Any]
         details[0]["signature"] = part.signature
     if part.redacted is not None:
         details.append({"type": "redacted", "data": part.redacted})
+    kept = (part.extra or {}).get("details")
+    if kept and "".join(d.get("text", "") for d in kept) == part.text:
+        details = kept  # nobody has changed the text since it was read
     out: dict[str, Any] = {"reasoning": part.text, "details": details}
     if "providerMetadata" in flat:
         out["providerMetadata"] = flat["providerMetadata"]
@@ -144,6 +167,7 @@ def _nest_reasoning(part: ReasoningPart, flat: dict[str, Any]) -> dict[str, Any]
 def message_to_stored(message: Message) -> dict[str, Any]:
     """The stored form of a message, as JSON-ready values."""
     content: dict[str, Any] = {
+        **(message.content_extra or {}),
         "format": 2,
         "parts": [part_to_stored(part) for part in message.parts],
     }
@@ -165,6 +189,7 @@ def message_to_stored(message: Message) -> dict[str, Any]:
     return out
 
 
+_CONTENT_KEYS = ("format", "parts", "content", "metadata")
 _MESSAGE_KEYS = {
     "id": "id",
     "role": "role",
@@ -213,11 +238,17 @@ def message_from(obj: Any, *, strict: bool = False) -> Message:
     content = values.pop("content", None)
     parts = values.pop("parts", None)
     metadata = values.pop("metadata", None)
+    inner: dict[str, Any] = {}
     if isinstance(content, Mapping):
         parts = content.get("parts") or content.get("content") or ""
         metadata = content.get("metadata", metadata)
+        inner = {key: content[key] for key in content if key not in _CONTENT_KEYS}
+        if inner and strict:
+            msg = f"message content: unknown key {min(inner)!r}; known: {', '.join(_CONTENT_KEYS)}"
+            raise WireError(msg)
     elif parts is None:
         parts = content
+    _check_message(values, metadata)
     return Message(
         role=values["role"],
         parts=_parts_from(parts, strict=strict),
@@ -227,7 +258,18 @@ def message_from(obj: Any, *, strict: bool = False) -> Message:
         resource_id=values.get("resource_id"),
         metadata=metadata,
         extra=extra or None,
+        content_extra=inner or None,
     )
+
+
+def _check_message(values: Mapping[str, Any], metadata: Any) -> None:
+    for name in ("id", "thread_id", "resource_id"):
+        if not isinstance(values.get(name), str | None):
+            msg = f"message: {name!r} must be a string, not {values[name]!r:.80}"
+            raise WireError(msg)
+    if not isinstance(metadata, Mapping | None):
+        msg = f"message: 'metadata' must be an object, not {metadata!r:.80}"
+        raise WireError(msg)
 
 
 def _parts_from(parts: Any, *, strict: bool) -> list[Part]:
@@ -250,9 +292,9 @@ def _time_from(value: Any) -> datetime:
     if isinstance(value, datetime):
         return value
     try:
-        if isinstance(value, int | float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value / 1000, UTC)
         return datetime.fromisoformat(value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         msg = f"message: 'createdAt' is no time: {value!r:.80}"
         raise WireError(msg) from error

@@ -37,7 +37,8 @@ def _part(part: Part) -> dict[str, Any]:
         case ReasoningPart():
             return {"type": "reasoning", "text": part.text, "state": "done"}
         case FilePart():
-            url = part.data if "://" in part.data else f"data:{part.mime_type};base64,{part.data}"
+            is_url = "://" in part.data or part.data.startswith("data:")
+            url = part.data if is_url else f"data:{part.mime_type};base64,{part.data}"
             out = {"type": "file", "mediaType": part.mime_type, "url": url}
             return out | ({"filename": part.filename} if part.filename else {})
         case ToolInvocationPart():

@@ -93,7 +93,7 @@ class ScriptedModel:
             del self.requests[: len(self.requests) - self._keep]
         number = self.calls
         self.calls += 1
-        if self._repeat:
+        if self._repeat and self._turns:
             number %= len(self._turns)
         if number >= len(self._turns):
             msg = f"call {number + 1} of a script of {len(self._turns)} turns"

@@ -41,7 +41,7 @@ async def test_a_cancel_that_a_stage_met_by_itself_is_a_failure(make: Any) -> No
     """The reader is told; it neither waits for ever nor takes the cancel for its own."""
     async with asyncio.timeout(5):
         with pytest.raises(OperatorError, match="was cancelled; the stream itself was not"):
-            await elements(make())
+            await elements(ops.to_aiter(make()))
 
 
 @pytest.fixture

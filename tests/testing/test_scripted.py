@@ -286,3 +286,9 @@ async def test_every_part_is_opened_filled_and_closed(pieces: list[Any]) -> None
     assert len(set(opened)) == len(opened)
     said = "".join(chunk.text for chunk in chunks if isinstance(chunk, TextDelta))
     assert said == "".join(piece for piece in pieces if isinstance(piece, str))
+
+
+async def test_an_empty_script_is_at_its_end_even_when_it_repeats() -> None:
+    """There is no turn to begin again with."""
+    with pytest.raises(ScriptError):
+        [chunk async for chunk in ScriptedModel([], repeat=True).stream(ModelRequest([]))]
