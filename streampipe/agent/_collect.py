@@ -116,6 +116,12 @@ class Collector:
         for thought, pieces in self._reasoning_parts.values():
             thought.text = "".join(pieces)
 
+    def hold(self) -> list[Chunk]:
+        """Keep what passes from the client, in the list that this returns, until told otherwise."""
+        held: list[Chunk] = []
+        self.client = held.append
+        return held
+
     def show(self) -> StepResult:
         """Bring the step and its message up to date, and the message into the message list."""
         self._join()
@@ -340,3 +346,14 @@ def settle(
         result.object = output.instance(value) if output else value
     if isinstance(result.error, StreampipeError):
         result.error.result = result
+
+
+def opening_first(chunks: list[Chunk]) -> list[Chunk]:
+    """What processors made of a `step-start`, so that the step holds what belongs to it.
+
+    Data that a hook wrote stands before the chunk it was given; everything else is of the step,
+    and void with it.
+    """
+    before = [chunk for chunk in chunks if isinstance(chunk, DataChunk)]
+    start = [chunk for chunk in chunks if isinstance(chunk, StepStart)]
+    return before + start + [c for c in chunks if not isinstance(c, DataChunk | StepStart)]

@@ -30,7 +30,8 @@ class StructuredOutput:
             self._adapter = TypeAdapter(wanted)
             schema = self._adapter.json_schema()
         except PydanticUserError as error:
-            msg = f"structured_output: {wanted!r:.80} has no JSON schema: {error.message}"
+            why = error.message.splitlines()[0]
+            msg = f"structured_output: {wanted!r:.80} has no JSON schema: {why}"
             raise ConfigurationError(msg) from error
         self.schema = OutputSchema(getattr(wanted, "__name__", "answer"), schema)
 
@@ -64,3 +65,12 @@ class StructuredOutput:
             )
             msg = f"structured output: the answer does not fit {self.schema.name}: {places}"
             raise StructuredOutputError(msg) from error
+
+
+def output_of(wanted: Any) -> StructuredOutput | None:
+    """The structured output of an option; None asks for none.
+
+    Raises:
+        ConfigurationError: as `StructuredOutput`.
+    """
+    return None if wanted is None else StructuredOutput(wanted)

@@ -24,7 +24,6 @@ run that was stopped.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -33,10 +32,10 @@ from typing import Any
 from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
-from streampipe.agent._collect import Collector, settle
+from streampipe.agent._collect import Collector, opening_first, settle
 from streampipe.agent._ending import discard, error_chunk, tripwire_chunk, tripwire_data
 from streampipe.agent._model import call_model
-from streampipe.agent._output import StructuredOutput
+from streampipe.agent._output import output_of
 from streampipe.agent._route import Route
 from streampipe.agent._spec import RunSpec
 from streampipe.agent._tools import WITHHELD, ToolRun, checked_result
@@ -45,6 +44,7 @@ from streampipe.agent._turn import (
     StepRequest,
     Turn,
     active_tools,
+    goes_on,
     prepare_step,
     resolve_step,
 )
@@ -67,7 +67,7 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import CallbackError, ModelError, StreampipeError
+from streampipe.errors import ModelError, StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Flowable, is_cancel, unwrapped
@@ -109,7 +109,7 @@ class Execution:
         self._prepare = self._input + bind(prepare_step(spec.prepare_step), self.scope)
         self._keeps_chunks = any(b.has("process_llm_response") for b in self._input)
         self._private = not any(b.has("process_llm_request") for b in self._request)
-        self._output = StructuredOutput(spec.structured_output) if spec.structured_output else None
+        self._output = output_of(spec.structured_output)
         self._route = Route(spec.output_processors, self.scope)
         self._task: asyncio.Task[Any] | None = None
         self._aborted: str | None = None
@@ -207,9 +207,14 @@ class Execution:
         self.scope.message_list.system_messages = deepcopy(self._system)
         self._route.renew()
         self.collector.begin(request.number)
-        await self._lifecycle(
-            StepStart(request.number, request.attempt, self.collector.message.id),
-        )
+        start = StepStart(request.number, request.attempt, self.collector.message.id)
+        held = self.collector.hold()
+        try:
+            await self._lifecycle(start)
+        finally:
+            self.collector.client = self.client
+            for chunk in opening_first(held):
+                await self._straight(chunk)
 
     async def _answer(self, turn: Turn, emit: Emit[Chunk]) -> None:
         """Everything up to and with the model call: its chunks are what this stage emits."""
@@ -225,11 +230,8 @@ class Execution:
         )
         await process_input_step(self._prepare, step, resolve_step)
         turn.tools = active_tools(step)
-        if step.structured_output is not spec.structured_output:
-            wanted = step.structured_output
-            turn.output = StructuredOutput(wanted) if wanted is not None else None
-        else:
-            turn.output = self._output
+        unchanged = step.structured_output is spec.structured_output
+        turn.output = self._output if unchanged else output_of(step.structured_output)
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
         answer = ModelAnswer(call)
@@ -314,25 +316,10 @@ class Execution:
         )
         self.scope.steps.append(self.collector.complete())
         self._last = turn
-        if going_on and await self._goes_on():
+        if going_on and await goes_on(self.spec, self.scope.steps):
             turn.again.on_next(StepRequest(turn.request.number + 1))
         else:
             await self._output_result(finish)
-
-    async def _goes_on(self) -> bool:
-        steps = self.scope.steps
-        if len(steps) >= self.spec.max_steps:
-            return False
-        for condition in self.spec.stop_when:
-            try:
-                stop = condition(steps)
-                if inspect.isawaitable(stop):
-                    stop = await stop
-            except Exception as error:
-                raise CallbackError("stop_when", error) from error
-            if stop:
-                return False
-        return True
 
     async def _output_result(self, finish: FinishChunk) -> None:
         if not any(b.has("process_output_result") for b in self._route.bounds):

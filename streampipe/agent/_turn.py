@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
-from streampipe.agent._output import StructuredOutput
-from streampipe.agent._spec import mapping_of, model_of, names_of, tool_choice_of
+from streampipe.agent._output import StructuredOutput, output_of
+from streampipe.agent._spec import RunSpec, mapping_of, model_of, names_of, tool_choice_of
 from streampipe.chunks import FinishChunk, ToolCall
-from streampipe.errors import ConfigurationError
+from streampipe.contracts import StepResult
+from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.operators._hooks import ModelAnswer, StepInput
 from streampipe.tools import tools_by_name
 
@@ -66,6 +68,7 @@ def resolve_step(step: StepInput) -> None:
         ConfigurationError: what was given cannot be the model, a tool or an option.
     """
     step.model = model_of(step.model, "step")
+    output_of(step.structured_output)  # refused here, where the processor is known
     step.tools = tools_by_name(step.tools)
     step.active_tools = names_of("active_tools", step.active_tools)
     step.tool_choice = tool_choice_of(step.tool_choice)
@@ -87,3 +90,23 @@ def active_tools(step: StepInput) -> dict[str, Any]:
             msg = f"active_tools: the step has no tool {name!r}; it has: {known}"
             raise ConfigurationError(msg)
     return {name: step.tools[name] for name in step.active_tools}
+
+
+async def goes_on(spec: RunSpec, steps: list[StepResult]) -> bool:
+    """Whether another step may follow the accepted ones.
+
+    Raises:
+        CallbackError: a condition of `stop_when` raised.
+    """
+    if len(steps) >= spec.max_steps:
+        return False
+    for condition in spec.stop_when:
+        try:
+            stop = condition(steps)
+            if inspect.isawaitable(stop):
+                stop = await stop
+        except Exception as error:
+            raise CallbackError("stop_when", error) from error
+        if stop:
+            return False
+    return True

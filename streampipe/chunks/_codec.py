@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
@@ -95,7 +95,8 @@ class Codec:
             msg = f"{where} must be {accepted[0].__name__}, not {item!r:.80}"
             raise WireError(msg)
         if name in self._texts:
-            for inner in item.values() if isinstance(item, Mapping) else item:
+            texts: Iterable[Any] = item.values() if isinstance(item, Mapping) else item
+            for inner in texts:
                 if not isinstance(inner, str):
                     msg = f"{where} must hold str only, not {inner!r:.80}"
                     raise WireError(msg)

@@ -291,10 +291,12 @@ def _time_from(value: Any) -> datetime:
         return datetime.now(UTC)
     if isinstance(value, datetime):
         return value
+    msg = f"message: 'createdAt' is no time: {value!r:.80}"
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise WireError(msg)
     try:
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return datetime.fromtimestamp(value / 1000, UTC)
-        return datetime.fromisoformat(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        msg = f"message: 'createdAt' is no time: {value!r:.80}"
+        if isinstance(value, str):
+            return datetime.fromisoformat(value)
+        return datetime.fromtimestamp(value / 1000, UTC)
+    except (ValueError, OverflowError, OSError) as error:
         raise WireError(msg) from error
