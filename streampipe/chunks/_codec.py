@@ -95,8 +95,7 @@ class Codec:
             msg = f"{where} must be {accepted[0].__name__}, not {item!r:.80}"
             raise WireError(msg)
         if name in self._texts:
-            texts: Iterable[Any] = item.values() if isinstance(item, Mapping) else item
-            for inner in texts:
+            for inner in _members(item):
                 if not isinstance(inner, str):
                     msg = f"{where} must hold str only, not {inner!r:.80}"
                     raise WireError(msg)
@@ -112,6 +111,11 @@ def codec_of(cls: Any) -> Codec:
     if codec is None:
         codec = _CODECS[cls] = Codec(cls)
     return codec
+
+
+def _members(value: Any) -> Iterable[Any]:
+    """What a list or a dict holds."""
+    return value.values() if isinstance(value, Mapping) else value
 
 
 def _holds_texts(hint: Any) -> bool:
