@@ -7,7 +7,7 @@ part is closed.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from streampipe.agent._output import StructuredOutput
@@ -109,6 +109,7 @@ class Collector:
         self._texts: list[str] = []
         self._reasonings: list[str] = []
         self._calls: dict[str, ToolInvocationPart] = {}
+        self._expected: dict[str, ToolInvocationPart] = {}
 
     def _join(self) -> None:
         for part, pieces in self._text_parts.values():
@@ -140,6 +141,8 @@ class Collector:
         self._join()
         self._text_parts.clear()  # from here on the parts are the hooks' to edit
         self._reasoning_parts.clear()
+        self._leave_out(self._expected.values())
+        self._expected.clear()
         self.message.parts = [part for part in self.message.parts if not _is_empty(part)]
         return self.show()
 
@@ -241,16 +244,31 @@ class Collector:
         self.message.parts.append(part)
 
     def _on_tool_call(self, chunk: ToolCall) -> None:
-        part = ToolInvocationPart(
-            chunk.tool_call_id,
-            chunk.tool_name,
-            chunk.args,
-            provider_executed=chunk.provider_executed,
-            provider_metadata=chunk.provider_metadata,
-        )
+        early = self._expected.pop(chunk.tool_call_id, None)
+        if early is not None:
+            self._leave_out([early])  # its place is where its chunk came
+        part = early or ToolInvocationPart(chunk.tool_call_id)
+        part.tool_name = chunk.tool_name
+        part.args = chunk.args
+        part.provider_executed = chunk.provider_executed
+        part.provider_metadata = chunk.provider_metadata
         self.message.parts.append(part)
         self._calls[chunk.tool_call_id] = part
         self.step.tool_calls.append(chunk)
+
+    def expect(self, call: ToolCall) -> None:
+        """Have a call found by hooks although its chunk has not passed: an operator may hold it.
+
+        One that never passes is no part of the message.
+        """
+        if call.tool_call_id not in self._calls and call.tool_call_id not in self._expected:
+            part = ToolInvocationPart(call.tool_call_id, call.tool_name, call.args)
+            self._expected[call.tool_call_id] = part
+            self.message.parts.append(part)
+
+    def _leave_out(self, parts: Iterable[Part]) -> None:
+        gone = {id(part) for part in parts}
+        self.message.parts = [part for part in self.message.parts if id(part) not in gone]
 
     def _on_tool_result(self, chunk: ToolResult) -> None:
         part = self._calls.get(chunk.tool_call_id)

@@ -251,8 +251,9 @@ class Execution:
 
     async def _provider_result(self, chunk: ToolResult) -> None:
         """A result of a tool that the provider ran: checked before anybody sees it."""
-        self.collector.show()
         call = ToolCall(chunk.tool_call_id, chunk.tool_name, chunk.args, provider_executed=True)
+        self.collector.expect(call)
+        self.collector.show()
         passed = await checked_result(call, chunk.result, self.scope, self._route.bounds)
         chunk.result = passed.result
 
