@@ -9,7 +9,26 @@ if __name__ != "streampipe.operators":
 from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
 from streampipe.operators._core import Flowable
+from streampipe.operators._element import (
+    distinct_until_changed,
+    filter,
+    flat_map,
+    map,
+    scan,
+    stateful,
+    take_while,
+    tap,
+)
+from streampipe.operators._fuse import fusion, revealing
 from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
+from streampipe.operators._kinds import (
+    accumulate_text,
+    map_text,
+    of_type,
+    reasoning,
+    text,
+    tool_calls,
+)
 from streampipe.operators._lift import (
     process_api_error,
     process_input,
@@ -29,13 +48,21 @@ __all__ = [
     "ModelAnswer",
     "ModelCall",
     "StepInput",
+    "accumulate_text",
     "catch_api_error",
     "concat",
     "create",
+    "distinct_until_changed",
     "feedback",
+    "filter",
+    "flat_map",
     "from_aiter",
+    "fusion",
+    "map",
     "map_async",
+    "map_text",
     "of",
+    "of_type",
     "process",
     "process_all",
     "process_api_error",
@@ -46,6 +73,14 @@ __all__ = [
     "process_output_result",
     "process_output_step",
     "process_tool_result",
+    "reasoning",
     "retry",
+    "revealing",
+    "scan",
+    "stateful",
+    "take_while",
+    "tap",
+    "text",
     "to_aiter",
+    "tool_calls",
 ]

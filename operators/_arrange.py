@@ -10,7 +10,8 @@ from reactivex import Observable
 from reactivex.subject import Subject
 
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Escape, Flowable, operator, run_stage
+from streampipe.operators._core import Emit, Escape, Flowable, run_stage
+from streampipe.operators._operator import operator
 
 T = TypeVar("T")
 R = TypeVar("R")

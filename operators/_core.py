@@ -1,4 +1,4 @@
-"""What operators are made of: `Flowable`, and the `@operator` decorator.
+"""What operators are made of: `Flowable`, and how failures and waits pass through it.
 
 A `Flowable` is an observable with back-pressure: a coroutine that pushes. It is given `emit` and
 calls it for every element; what `emit` returns, when it returns something, is awaited before the
@@ -13,11 +13,10 @@ cancels the task.
 from __future__ import annotations
 
 import asyncio
-import functools
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextvars import ContextVar
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
@@ -26,8 +25,6 @@ from streampipe.chunks import Chunk
 from streampipe.errors import OperatorError
 
 T = TypeVar("T")
-R = TypeVar("R")
-P = ParamSpec("P")
 
 Emit = Callable[[T], Awaitable[Any] | None]
 """Takes an element; returns None, or what has to be awaited before the next one."""
@@ -36,26 +33,6 @@ Operator = Callable[[Observable[Chunk]], Observable[Chunk]]
 
 HIGH_WATER = 256
 FAIR_SHARE = 256  # elements a driver pushes before it lets other tasks of the loop run
-
-REGISTRY: dict[str, Callable[..., Any]] = {}
-"""Every operator of this package by name."""
-
-
-def operator(
-    function: Callable[Concatenate[Observable[T], P], Observable[R]],
-) -> Callable[P, Callable[[Observable[T]], Observable[R]]]:
-    """Make `f(source, *options)` an operator: `f(*options)(source)`, for use in `pipe()`."""
-
-    @functools.wraps(function)
-    def configured(*args: P.args, **kwargs: P.kwargs) -> Callable[[Observable[T]], Observable[R]]:
-        def applied(source: Observable[T]) -> Observable[R]:
-            return function(source, *args, **kwargs)
-
-        applied.__name__ = applied.__qualname__ = function.__name__
-        return applied
-
-    REGISTRY[function.__name__] = configured
-    return configured
 
 
 class Escape(BaseException):
@@ -73,6 +50,19 @@ class Escape(BaseException):
         self.stage = stage
 
 
+class Enough(asyncio.CancelledError):
+    """A stage has seen enough: its source is closed, and it completes.
+
+    It unwinds through everything before that stage as a cancel does, since that is what it is to
+    them.
+    """
+
+    def __init__(self, stage: object) -> None:
+        """Carry the stage that completes."""
+        super().__init__()
+        self.stage = stage
+
+
 def unwrapped(error: BaseException) -> BaseException:
     """The exception that a subscriber is told of."""
     return error.error if isinstance(error, Escape) else error
@@ -87,6 +77,8 @@ def is_cancel(error: BaseException) -> bool:
     """Whether it is the running task that is being cancelled, not something it waited for."""
     if not isinstance(error, asyncio.CancelledError):
         return False
+    if isinstance(error, Enough):
+        return True
     try:
         task = asyncio.current_task()
     except RuntimeError:  # no loop, so there is nothing to cancel

@@ -17,8 +17,9 @@ from streampipe.errors import ModelError
 from streampipe.messages import MessageList
 from streampipe.operators import _hooks as hooks
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Escape, Flowable, operator, run_stage
+from streampipe.operators._core import Emit, Escape, Flowable, run_stage
 from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
+from streampipe.operators._operator import operator
 from streampipe.operators._recover import catch_api_error
 from streampipe.operators._scope import Bound, Scope, bind, check_processors
 

@@ -18,9 +18,9 @@ from streampipe.operators._core import (
     Flowable,
     is_cancel,
     met_cancel,
-    operator,
     run_stage,
 )
+from streampipe.operators._operator import operator
 
 T = TypeVar("T")
 R = TypeVar("R")

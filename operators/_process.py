@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from reactivex import Observable, abc
+from reactivex import Observable
 
 from streampipe.abort import TripWire
 from streampipe.chunks import (
@@ -25,17 +25,9 @@ from streampipe.chunks import (
 )
 from streampipe.contracts import Abort, Done, ProcessOutputStreamArgs, StreamWriter
 from streampipe.errors import ProcessorError, WireError
-from streampipe.operators._bridge import flowable
-from streampipe.operators._core import (
-    FAULTS,
-    Emit,
-    Escape,
-    Flowable,
-    is_cancel,
-    operator,
-    run_stage,
-    unwrapped,
-)
+from streampipe.operators._core import FAULTS, Emit, Escape, is_cancel
+from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
+from streampipe.operators._operator import operator
 from streampipe.operators._scope import Bound, Scope, bind, check_processors, data_chunk
 
 HOOK = "process_output_stream"
@@ -80,6 +72,7 @@ class OutputStage:
 
     def __init__(self, bound: Iterable[Bound]) -> None:
         """Prepare every processor that defines the hook; their state lives as long as this."""
+        self._token: object = self
         self._pending: Pending = []
         self._bound = [b for b in bound if b.has(HOOK)]
         self._stages = [self._stage(b, i) for i, b in enumerate(self._bound)]
@@ -123,6 +116,11 @@ class OutputStage:
         args.part = part
         return hook(args)
 
+    def opened(self, emit: Emit[Chunk], stage: Stage) -> Opened:
+        """The kernel as a stage of a pipeline."""
+        self._token = stage
+        return Opened(self.compile(emit))
+
     def compile(self, emit: Emit[Chunk]) -> Emit[Chunk]:
         """The kernel: takes a chunk, runs it through every hook, gives `emit` what comes out.
 
@@ -140,7 +138,7 @@ class OutputStage:
         def kernel(part: Chunk) -> Awaitable[Any] | None:
             cls = part.__class__
             if cls is not TextDelta and cls in _APART:
-                return _emit_all(through(part, 0), emit)
+                return emit_all(through(part, 0), emit)
             index = 1
             try:
                 for hook, args, remember, index in stages:  # noqa: B007 - read below
@@ -162,7 +160,7 @@ class OutputStage:
             except FAULTS as error:
                 raise self._fault(error, index) from error
             if index:
-                return _emit_all(self._settle(result, part, index), emit)
+                return emit_all(self._settle(result, part, index), emit)
             return emit(part)
 
         return kernel
@@ -228,7 +226,7 @@ class OutputStage:
                 try:
                     chunk = chunk_from_wire(item)
                 except (WireError, ValueError) as error:
-                    raise Escape(self._error(str(error), index), self) from error
+                    raise Escape(self._error(str(error), index), self._token) from error
             elif not isinstance(item, Chunk):
                 if inspect.iscoroutine(item):
                     item.close()
@@ -257,7 +255,7 @@ class OutputStage:
             return wire
         named = self._error(f"{type(error).__name__}: {error}", index)
         named.__cause__ = error
-        return Escape(named, self)
+        return Escape(named, self._token)
 
     def _compile_async(self, emit: Emit[Chunk]) -> Emit[Chunk]:
         stages = tuple((*s, a) for s, a in zip(self._stages, self._is_async, strict=True))
@@ -329,23 +327,6 @@ class OutputStage:
             await self._through_async(chunk, index, emit)
 
 
-def _emit_all(chunks: Iterator[Chunk], emit: Emit[Chunk]) -> Awaitable[Any] | None:
-    """Emit chunks in order, waiting between them where the sink asks for it."""
-    for chunk in chunks:
-        wait = emit(chunk)
-        if wait is not None:
-            return _emit_rest(wait, chunks, emit)
-    return None
-
-
-async def _emit_rest(wait: Awaitable[Any], chunks: Iterator[Chunk], emit: Emit[Chunk]) -> None:
-    await wait
-    for chunk in chunks:
-        following = emit(chunk)
-        if following is not None:
-            await following
-
-
 @operator
 def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observable[Chunk]:
     """Run every chunk through the `process_output_stream` hooks of `processors`, in list order.
@@ -367,34 +348,13 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
     chain = list(processors)
     check_processors(chain, (HOOK,), "process_all")
 
-    def stage() -> OutputStage:
+    def bound() -> OutputStage:
         return OutputStage(bind(chain, Scope(run_id="")))  # its chunks say of which run they are
 
-    if isinstance(source, Flowable) or stage().is_async:
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        return bound().opened(emit, stage)
 
-        async def run(emit: Emit[Chunk]) -> None:
-            own = stage()
-            await run_stage(flowable(source), own.compile(emit), own)
-
-        return Flowable(run)
-
-    def subscribe(
-        observer: abc.ObserverBase[Chunk],
-        scheduler: abc.SchedulerBase | None = None,
-    ) -> abc.DisposableBase:
-        kernel = stage().compile(observer.on_next)
-
-        def on_next(part: Chunk) -> None:
-            try:
-                kernel(part)
-            except BaseException as error:  # noqa: BLE001 - told to the subscriber
-                observer.on_error(unwrapped(error))  # type: ignore[arg-type]  # a TripWire too
-
-        return source.subscribe(
-            on_next, observer.on_error, observer.on_completed, scheduler=scheduler
-        )
-
-    return Observable(subscribe)
+    return fuse(source, Stage("process_all", open_, is_async=bound().is_async))
 
 
 @operator

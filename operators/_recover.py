@@ -11,7 +11,8 @@ from reactivex import Observable
 from streampipe.chunks import Chunk, StepFinish, TripwireData
 from streampipe.errors import ConfigurationError, ModelError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Flowable, operator
+from streampipe.operators._core import Emit, Flowable
+from streampipe.operators._operator import operator
 
 ErrorHandler = Callable[[ModelError, int], Awaitable[bool | None] | bool | None]
 """Gets the failure and how many attempts came before it; true asks for another one."""

@@ -7,7 +7,7 @@ data) goes `p+q`, `r`. Without operators there is one kernel and one way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from reactivex import Observable, abc
@@ -26,12 +26,14 @@ from streampipe.chunks import (
     StartChunk,
     StepFinish,
     StepStart,
+    TextDelta,
     ToolErrorChunk,
     TripwireChunk,
 )
 from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Buffer, Emit, Flowable, Operator
+from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._process import OutputStage
 from streampipe.operators._scope import Bound, Scope
 
@@ -70,12 +72,14 @@ class Route:
                 groups[-1].append(bound)
         self._stages = [OutputStage(group) for group in groups]
         self._last: Emit[Chunk] | None = None
+        self._head: Emit[Chunk]
 
     def compile(self, end: Emit[Chunk]) -> Emit[Chunk]:
         """The head of the chain whose end is `end`."""
         head = self._last = self._stages[-1].compile(end)
         for stage in reversed(self._stages[:-1]):
             head = stage.compile(head)
+        self._head = head
         return head
 
     def renew(self) -> None:
@@ -89,13 +93,29 @@ class Route:
             return flowable(answer)
 
         async def run(emit: Emit[Chunk]) -> None:  # noqa: ARG001 - it joins behind its own head
-            source = answer
+            source = fuse(answer, Stage("beside", self._beside))
             for stage, operator in zip(self._stages, self._operators, strict=False):
-                source = beside(operator, _staged(_in_step(source), stage))
+                source = self._applied(operator, fuse(source, Stage("process_all", stage.opened)))
             if self._last is not None:
                 await _in_step(source).into(self._last)
 
         return Flowable(run)
+
+    def _beside(self, emit: Emit[Chunk], _stage: Stage) -> Opened:
+        """What no operator is given goes the way of the lifecycle chunks."""
+        head = self._head
+
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            cls = chunk.__class__
+            return head(chunk) if cls is not TextDelta and cls in _BESIDE else emit(chunk)
+
+        return Opened(push)
+
+    def _applied(self, operator: Operator, source: Observable[Chunk]) -> Observable[Chunk]:
+        """An operator behind a source: one of ours as it is, any other kept beside the rest."""
+        if getattr(operator, "flows", False):
+            return operator(source)
+        return beside(operator, _in_step(source))
 
 
 def _in_step(source: Observable[Chunk]) -> Flowable[Chunk]:
@@ -118,13 +138,6 @@ def _in_step(source: Observable[Chunk]) -> Flowable[Chunk]:
                 buffer.flow.take()
         finally:
             await buffer.close()
-
-    return Flowable(run)
-
-
-def _staged(source: Flowable[Chunk], stage: OutputStage) -> Flowable[Chunk]:
-    async def run(emit: Emit[Chunk]) -> None:
-        await source.into(stage.compile(emit))
 
     return Flowable(run)
 

@@ -16,7 +16,8 @@ from reactivex import operators as rx
 from streampipe import operators as ops
 from streampipe.abort import TripWire
 from streampipe.operators import Flowable
-from streampipe.operators._core import REGISTRY, Emit, Flow, operator
+from streampipe.operators._core import Emit, Flow
+from streampipe.operators._operator import REGISTRY, operator
 from tests.operators.sources import Counting, elements, push, turns, watched
 
 

@@ -1,0 +1,143 @@
+"""Operators by the kind of chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from reactivex import Observable
+
+from streampipe.chunks import Chunk, ReasoningDelta, TextDelta, ToolCall
+from streampipe.errors import ConfigurationError
+from streampipe.operators._core import FAULTS, Emit
+from streampipe.operators._fuse import Opened, Stage, fuse
+from streampipe.operators._operator import operator
+
+C = TypeVar("C", bound=Chunk)
+
+
+def with_text(chunk: TextDelta | ReasoningDelta, text: str) -> TextDelta | ReasoningDelta:
+    """The same piece of the same part, with another text.
+
+    A new chunk: the one that came may be shared with other consumers.
+    """
+    return chunk.__class__(
+        chunk.id, text, chunk.provider_metadata, run_id=chunk.run_id, from_=chunk.from_
+    )
+
+
+@operator
+def of_type(source: Observable[Chunk], cls: type[C], *others: type[C]) -> Observable[C]:
+    """The chunks of these classes.
+
+    Args:
+        source: a stream of chunks.
+        cls: a chunk class, such as `TextDelta`.
+        others: more of them.
+
+    Returns:
+        These chunks, typed.
+
+    Raises:
+        ConfigurationError: one is no chunk class.
+    """
+    for kind in (cls, *others):
+        if not (isinstance(kind, type) and issubclass(kind, Chunk)):
+            msg = f"of_type: takes chunk classes such as TextDelta, not {kind!r}"
+            raise ConfigurationError(msg)
+    wanted = (cls, *others)
+
+    def open_(emit: Emit[C], _stage: Stage) -> Opened:
+        def push(chunk: Any) -> Awaitable[Any] | None:
+            return emit(chunk) if isinstance(chunk, wanted) else None
+
+        return Opened(push)
+
+    return fuse(source, Stage("of_type", open_))
+
+
+@operator
+def map_text(source: Observable[Chunk], fn: Callable[[str], str]) -> Observable[Chunk]:
+    """The text of every text-delta through `fn`; other chunks as they are.
+
+    `fn` sees the pieces as they come, so it must not care where the text was cut: `str.upper` does
+    not, a `replace` of two characters does. For that there are `replace` and `redact`.
+
+    Args:
+        source: a stream of chunks.
+        fn: a plain function from text to text.
+
+    Returns:
+        The chunks. It fails with `OperatorError` when `fn` raises or returns no string.
+    """
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            if not isinstance(chunk, TextDelta):
+                return emit(chunk)
+            try:
+                text = fn(chunk.text)
+                if not isinstance(text, str):
+                    msg = f"returned {type(text).__name__} for a string"
+                    raise TypeError(msg)
+            except FAULTS as error:
+                raise stage.fault(error, chunk) from error
+            return emit(chunk if text == chunk.text else with_text(chunk, text))
+
+        return Opened(push)
+
+    return fuse(source, Stage("map_text", open_))
+
+
+def _texts(name: str, cls: type[TextDelta | ReasoningDelta]) -> Stage:
+    def open_(emit: Emit[str], _stage: Stage) -> Opened:
+        def push(chunk: Any) -> Awaitable[Any] | None:
+            return emit(chunk.text) if isinstance(chunk, cls) and chunk.text else None
+
+        return Opened(push)
+
+    return Stage(name, open_)
+
+
+@operator
+def text(source: Observable[Chunk]) -> Observable[str]:
+    """The text of an answer, piece by piece, as strings; empty pieces are left out."""
+    return fuse(source, _texts("text", TextDelta))
+
+
+@operator
+def reasoning(source: Observable[Chunk]) -> Observable[str]:
+    """The model's reasoning, piece by piece, as strings; empty pieces are left out."""
+    return fuse(source, _texts("reasoning", ReasoningDelta))
+
+
+@operator
+def accumulate_text(source: Observable[Chunk]) -> Observable[str]:
+    """The text so far, at every piece: what a display that draws itself anew wants.
+
+    Each element is a string of its own, so n pieces make n copies of a growing text; to collect an
+    answer, join the pieces of `text()` instead.
+
+    Returns:
+        Strings, each beginning with the one before; several text parts are joined.
+    """
+
+    def open_(emit: Emit[str], _stage: Stage) -> Opened:
+        so_far = ""
+
+        def push(chunk: Any) -> Awaitable[Any] | None:
+            nonlocal so_far
+            if not isinstance(chunk, TextDelta) or not chunk.text:
+                return None
+            so_far += chunk.text
+            return emit(so_far)
+
+        return Opened(push)
+
+    return fuse(source, Stage("accumulate_text", open_))
+
+
+@operator
+def tool_calls(source: Observable[Chunk]) -> Observable[ToolCall]:
+    """The tool calls that the model made, each whole; its pieces are left out."""
+    return source.pipe(of_type(ToolCall))
