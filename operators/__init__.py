@@ -8,6 +8,7 @@ if __name__ != "streampipe.operators":
 
 from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
+from streampipe.operators._compose import Pipeline, branch, explain, parallel, pipe
 from streampipe.operators._core import Flowable
 from streampipe.operators._element import (
     distinct_until_changed,
@@ -40,19 +41,32 @@ from streampipe.operators._lift import (
     process_tool_result,
 )
 from streampipe.operators._map_async import map_async
+from streampipe.operators._output import (
+    RemoteError,
+    materialize_errors,
+    raise_errors,
+    to_jsonl,
+    to_sse,
+    to_wire,
+)
 from streampipe.operators._process import process, process_all
-from streampipe.operators._recover import catch_api_error, retry
+from streampipe.operators._recover import catch_api_error, fallback, retry, retry_api
 
 __all__ = [
     "Flowable",
     "ModelAnswer",
     "ModelCall",
+    "Pipeline",
+    "RemoteError",
     "StepInput",
     "accumulate_text",
+    "branch",
     "catch_api_error",
     "concat",
     "create",
     "distinct_until_changed",
+    "explain",
+    "fallback",
     "feedback",
     "filter",
     "flat_map",
@@ -61,8 +75,11 @@ __all__ = [
     "map",
     "map_async",
     "map_text",
+    "materialize_errors",
     "of",
     "of_type",
+    "parallel",
+    "pipe",
     "process",
     "process_all",
     "process_api_error",
@@ -73,8 +90,10 @@ __all__ = [
     "process_output_result",
     "process_output_step",
     "process_tool_result",
+    "raise_errors",
     "reasoning",
     "retry",
+    "retry_api",
     "revealing",
     "scan",
     "stateful",
@@ -82,5 +101,8 @@ __all__ = [
     "tap",
     "text",
     "to_aiter",
+    "to_jsonl",
+    "to_sse",
+    "to_wire",
     "tool_calls",
 ]

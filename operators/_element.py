@@ -258,7 +258,7 @@ def take_while(
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         async def leave(wait: Awaitable[Any]) -> None:
             await wait
-            raise Enough(stage)
+            raise Enough(stage.token)
 
         def push(item: Any) -> Awaitable[Any] | None:
             try:
@@ -270,7 +270,7 @@ def take_while(
             wait = emit(item) if inclusive else None
             if wait is not None:
                 return leave(wait)
-            raise Enough(stage)
+            raise Enough(stage.token)
 
         return Opened(push)
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 
 from streampipe.abort import TripWire
-from streampipe.errors import OperatorError
+from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import (
     Emit,
@@ -74,7 +74,7 @@ class Stage:
             needs a running loop.
     """
 
-    __slots__ = ("_open", "is_async", "name", "reveals")
+    __slots__ = ("_open", "is_async", "name", "reveals", "token")
 
     def __init__(
         self,
@@ -93,6 +93,7 @@ class Stage:
         self.name = name
         self.is_async = is_async
         self.reveals = _revealing.get()
+        self.token: object = self
         self._open = open_
 
     def open(self, emit: Emit[Any]) -> Opened:
@@ -116,11 +117,13 @@ class Stage:
             raise error
         kind = getattr(item, "type", None) or type(item).__name__
         what = f"{type(error).__name__} on {kind}"
-        if self.reveals:
+        if isinstance(error, StreampipeError):  # ours: it quotes no text
+            what = f"{what}: {error}"
+        elif self.reveals:
             what = f"{what}: {error}; the element was {item!r:.200}"
         named = OperatorError(what, operator=self.name)
         named.__cause__ = error
-        return Escape(named, self)
+        return Escape(named, self.token)
 
 
 def emit_all(items: Iterable[Any], emit: Emit[Any]) -> Awaitable[Any] | None:
@@ -146,9 +149,13 @@ class Kernel:
 
     __slots__ = ("_flushes", "push", "stages")
 
-    def __init__(self, stages: tuple[Stage, ...], emit: Emit[Any]) -> None:
-        """Open the stages, back to front."""
+    def __init__(
+        self, stages: tuple[Stage, ...], emit: Emit[Any], owner: Stage | None = None
+    ) -> None:
+        """Open the stages, back to front; inside another stage, `owner`, their signals are its."""
         self.stages = [copy(stage) for stage in stages]
+        for stage in self.stages:
+            stage.token = stage if owner is None else owner.token
         flushes: list[Flush | None] = []
         for stage in reversed(self.stages):
             opened = stage.open(emit)
@@ -158,40 +165,43 @@ class Kernel:
         self._flushes = flushes
         self.push = emit
 
-    def after(self, enough: Enough) -> int | None:
-        """The index behind the stage that has seen enough; None if it is none of these."""
-        for index, stage in enumerate(self.stages):
-            if stage is enough.stage:
-                return index + 1
-        return None
+    def owns(self, token: object) -> bool:
+        """Whether a signal with this token is of one of these stages."""
+        return any(stage.token is token for stage in self.stages)
 
-    async def finish(self, start: int = 0) -> None:
+    def after(self, enough: Enough) -> int:
+        """The index behind the stage that has seen enough.
+
+        Raises:
+            Enough: it is none of these.
+        """
+        for index, stage in enumerate(self.stages):
+            if stage.token is enough.stage:
+                return index + 1
+        raise enough
+
+    def flush(self, start: int = 0) -> Awaitable[Any] | None:
         """Flush the stages from `start` on, each through those behind it."""
-        for index, flush in enumerate(self._flushes):
-            if flush is None or index < start:
+        for index in range(start, len(self._flushes)):
+            flush = self._flushes[index]
+            if flush is None:
                 continue
             try:
                 wait = flush()
-                if wait is not None:
-                    await wait
             except Enough as enough:
-                start = self._next(enough)
+                return self.flush(self.after(enough))
+            if wait is not None:
+                return self._flush_rest(wait, index + 1)
+        return None
 
-    def finish_now(self, start: int = 0) -> None:
-        """The same where nothing ever has to wait."""
-        for index, flush in enumerate(self._flushes):
-            if flush is None or index < start:
-                continue
-            try:
-                flush()
-            except Enough as enough:
-                start = self._next(enough)
-
-    def _next(self, enough: Enough) -> int:
-        index = self.after(enough)
-        if index is None:
-            raise enough
-        return index
+    async def _flush_rest(self, wait: Awaitable[Any], start: int) -> None:
+        try:
+            await wait
+        except Enough as enough:
+            start = self.after(enough)
+        following = self.flush(start)
+        if following is not None:
+            await following
 
 
 class Fused(Flowable[Any]):
@@ -211,13 +221,12 @@ class Fused(Flowable[Any]):
             try:
                 await self._flow.into(kernel.push)
             except Enough as enough:
-                after = kernel.after(enough)
-                if after is None:
-                    raise
-                start = after
-            await kernel.finish(start)
+                start = kernel.after(enough)
+            wait = kernel.flush(start)
+            if wait is not None:
+                await wait
         except Escape as escape:
-            if escape.stage not in kernel.stages:
+            if not kernel.owns(escape.stage):
                 raise
             raise escape.error from escape.error.__cause__
 
@@ -247,14 +256,14 @@ class FusedRx(Observable[Any]):
                 kernel.push(item)
             except Enough as enough:
                 over = True
-                complete(kernel.after(enough) or 0)
+                complete(kernel.after(enough))
             except TOLD as error:
                 over = True
                 observer.on_error(unwrapped(error))  # type: ignore[arg-type]  # a TripWire too
 
         def complete(start: int) -> None:
             try:
-                kernel.finish_now(start)
+                kernel.flush(start)
             except TOLD as error:
                 observer.on_error(unwrapped(error))  # type: ignore[arg-type]  # a TripWire too
             else:

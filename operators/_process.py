@@ -118,7 +118,7 @@ class OutputStage:
 
     def opened(self, emit: Emit[Chunk], stage: Stage) -> Opened:
         """The kernel as a stage of a pipeline."""
-        self._token = stage
+        self._token = stage.token
         return Opened(self.compile(emit))
 
     def compile(self, emit: Emit[Chunk]) -> Emit[Chunk]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
+import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -53,6 +55,95 @@ def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Flowabl
             wait = emit(notice)
             if wait is not None:
                 await wait
+
+    return Flowable(run)
+
+
+@operator
+def retry_api(
+    source: Observable[Chunk],
+    max_retries: int = 2,
+    *,
+    backoff: float = 0.5,
+    longest: float = 30.0,
+    jitter: bool = True,
+    respect_retry_after: bool = True,
+) -> Observable[Chunk]:
+    """Subscribe to the source again on a retryable `ModelError`, with growing pauses.
+
+    The pause before retry n is `backoff * 2**n` seconds, at most `longest`; with `jitter` a random
+    part of it, so that clients that failed together do not come back together. A provider's
+    `Retry-After` is waited for in full when that is longer, but for no longer than `longest`: then
+    the failure stands. Attempts are kept apart as `catch_api_error` does.
+
+    Args:
+        source: a cold stream of chunks.
+        max_retries: how often to try again, at least 0.
+        backoff: seconds before the first retry.
+        longest: seconds that a pause takes at most.
+        jitter: whether to take a random part of the pause.
+        respect_retry_after: whether to wait as long as the provider asked for.
+
+    Returns:
+        The chunks of all attempts. It fails with the last `ModelError`.
+
+    Raises:
+        ConfigurationError: `max_retries`, `backoff` or `longest` is negative.
+    """
+    for name, value in {"max_retries": max_retries, "backoff": backoff, "longest": longest}.items():
+        if value < 0:
+            msg = f"retry_api: {name} must be 0 or more, not {value}"
+            raise ConfigurationError(msg)
+
+    async def handler(error: ModelError, attempt: int) -> bool:
+        if not error.is_retryable or attempt >= max_retries:
+            return False
+        pause = min(backoff * 2**attempt, longest)
+        if jitter:
+            pause *= random.random()  # noqa: S311 - spreads load, keeps no secret
+        asked: float | None = getattr(error, "retry_after", None)
+        if respect_retry_after and asked is not None:
+            if asked > longest:
+                return False
+            pause = max(pause, asked)
+        await asyncio.sleep(pause)
+        return True
+
+    return source.pipe(catch_api_error(handler))
+
+
+@operator
+def fallback(source: Observable[Chunk], other: Observable[Chunk]) -> Flowable[Chunk]:
+    """Where the source fails with a `ModelError`, `other` goes on in its place.
+
+    If the source had already emitted something, a `step-finish` with reason `retry` voids it, as
+    between the attempts of `catch_api_error`: a reader never takes the two for one answer.
+
+    Args:
+        source: a stream of chunks.
+        other: a cold stream of chunks, subscribed to only then.
+
+    Returns:
+        The chunks of the source, or of both. It fails as `other` does.
+    """
+
+    async def run(emit: Emit[Chunk]) -> None:
+        begun = False
+
+        def counted(chunk: Chunk) -> Awaitable[Any] | None:
+            nonlocal begun
+            begun = True
+            return emit(chunk)
+
+        try:
+            await flowable(source).into(counted)
+            return  # noqa: TRY300 - what follows is for a source that failed
+        except ModelError as error:
+            notice = StepFinish("retry", tripwire=TripwireData(str(error), retry=True))
+        wait = emit(notice) if begun else None
+        if wait is not None:
+            await wait
+        await flowable(other).into(emit)
 
     return Flowable(run)
 

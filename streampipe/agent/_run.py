@@ -33,7 +33,7 @@ from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector, opening_first, settle
-from streampipe.agent._ending import discard, error_chunk, tripwire_chunk, tripwire_data
+from streampipe.agent._ending import discard, tripwire_data
 from streampipe.agent._model import call_model
 from streampipe.agent._output import output_of
 from streampipe.agent._route import Route
@@ -83,6 +83,7 @@ from streampipe.operators._hooks import (
     process_output_result,
     process_output_step,
 )
+from streampipe.operators._output import error_chunk, tripwire_chunk
 from streampipe.operators._scope import Scope, bind, report_violation
 
 FEEDBACK = "Your previous answer was rejected: {reason}\nAnswer again and take this into account."

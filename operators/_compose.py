@@ -1,0 +1,352 @@
+"""Pipelines as values: named, reused, shown, and put side by side."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
+from typing import Any, Generic, TypeVar, overload
+
+from reactivex import Observable
+
+from streampipe.chunks import Chunk
+from streampipe.contracts import HOOKS
+from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.operators._core import FAULTS, Emit, Escape
+from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
+from streampipe.operators._operator import HOLE, Configured, operator, shown
+from streampipe.operators._process import process_all
+
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+E = TypeVar("E")
+F = TypeVar("F")
+
+Op = Callable[[Observable[A]], Observable[B]]
+
+
+class Pipeline(Generic[A, B]):
+    """Operators in a row, as one operator: apply it, put it in another, show it.
+
+    Attributes:
+        name: what it is called in a `repr` and in `explain`.
+        operators: the operators, in order.
+        stages: its synchronous stages, if it consists of nothing else, else None.
+        flows: whether all of its operators keep back-pressure and order.
+    """
+
+    def __init__(self, operators: Iterable[Op[Any, Any]], name: str | None = None) -> None:
+        """Put operators in a row.
+
+        Raises:
+            ConfigurationError: one is none.
+        """
+        self.operators = tuple(operators)
+        self.name = name
+        self.__name__ = name or "pipe"
+        for place, element in enumerate(self.operators, 1):
+            if not callable(element):
+                msg = f"pipe: element {place} is {element!r:.80}, not an operator"
+                raise ConfigurationError(msg)
+        self.flows = all(getattr(element, "flows", False) for element in self.operators)
+        parts = [getattr(element, "stages", None) for element in self.operators]
+        self.stages: tuple[Stage, ...] | None = (
+            None if None in parts else tuple(stage for part in parts for stage in part or ())
+        )
+
+    def __call__(self, source: Observable[A]) -> Observable[B]:
+        """The operators behind `source`, one after the other."""
+        made: Observable[Any] = source
+        for element in self.operators:
+            made = element(made)
+        return made
+
+    def __repr__(self) -> str:
+        """The stages, as they are written."""
+        inside = ", ".join(_label(element) for element in self.operators)
+        return f"{self.name}: pipe({inside})" if self.name else f"pipe({inside})"
+
+
+@overload
+def pipe(*, name: str | None = None) -> Pipeline[A, A]: ...
+@overload
+def pipe(a: Op[A, B], /, *, name: str | None = None) -> Pipeline[A, B]: ...
+@overload
+def pipe(a: Op[A, B], b: Op[B, C], /, *, name: str | None = None) -> Pipeline[A, C]: ...
+@overload
+def pipe(
+    a: Op[A, B], b: Op[B, C], c: Op[C, D], /, *, name: str | None = None
+) -> Pipeline[A, D]: ...
+@overload
+def pipe(
+    a: Op[A, B], b: Op[B, C], c: Op[C, D], d: Op[D, E], /, *, name: str | None = None
+) -> Pipeline[A, E]: ...
+@overload
+def pipe(
+    a: Op[A, B], b: Op[B, C], c: Op[C, D], d: Op[D, E], e: Op[E, F], /, *, name: str | None = None
+) -> Pipeline[A, F]: ...
+@overload
+def pipe(*operators: Op[Any, Any], name: str | None = None) -> Pipeline[Any, Any]: ...
+def pipe(*operators: Op[Any, Any], name: str | None = None) -> Pipeline[Any, Any]:
+    """Operators in a row as one value.
+
+    >>> from streampipe import operators as ops
+    >>> shout = ops.pipe(ops.map_text(str.upper), ops.text(), name="shout")
+    >>> shout
+    shout: pipe(map_text(upper), text())
+
+    Args:
+        operators: any operators, ours or of `reactivex`.
+        name: what it is called when it is shown.
+
+    Raises:
+        ConfigurationError: an element is no operator.
+    """
+    return Pipeline(operators, name)
+
+
+def explain(pipeline: Any) -> str:
+    """How a pipeline runs: its kernels, and the boundaries between them, a line each.
+
+    >>> from streampipe import operators as ops
+    >>> print(ops.explain(ops.pipe(ops.tap(print), ops.text(), ops.map_async(print), ops.map(len))))
+    kernel    tap > text
+    boundary  map_async(print)
+    kernel    map
+
+    Args:
+        pipeline: an operator, a list of operators and processors as in `output_processors`, or an
+            observable that operators were applied to.
+
+    Raises:
+        ConfigurationError: it is none of these.
+    """
+    if isinstance(pipeline, Observable):
+        return "\n".join(_lines(pipeline))
+    if callable(pipeline):
+        return "\n".join(_lines_of([pipeline]))
+    if isinstance(pipeline, Iterable):
+        elements = [_operator_of(element, "explain") for element in pipeline]
+        return "\n".join(_lines_of(elements))
+    msg = f"explain: takes an operator, a list of them or an observable, not {pipeline!r:.80}"
+    raise ConfigurationError(msg)
+
+
+def _lines(source: Observable[Any]) -> list[str]:
+    """The lines of an observable, read from its end to its beginning."""
+    lines: list[str] = []
+    while True:
+        if isinstance(source, Fused | FusedRx):
+            lines.append("kernel    " + " > ".join(stage.name for stage in source.stages))
+            source = source.source
+            continue
+        upstream = getattr(source, "upstream", None)
+        if upstream is None:
+            break
+        made_by, source = upstream
+        lines.append(f"boundary  {made_by!r}")
+    if source is not HOLE:
+        lines.append("source    " + type(source).__name__)
+    return lines[::-1]
+
+
+def _lines_of(elements: Iterable[Any]) -> list[str]:
+    """The lines of operators in a row; one of another library is asked for nothing but its name."""
+    lines: list[str] = []
+    source: Observable[Any] = HOLE
+    for element in _flat(elements):
+        if isinstance(element, Configured):
+            source = element(source)
+            continue
+        lines += [*_lines(source), f"boundary  {_label(element)}"]
+        source = HOLE
+    return [*lines, *_lines(source)]
+
+
+def _flat(elements: Iterable[Any]) -> Iterable[Any]:
+    for element in elements:
+        if isinstance(element, Pipeline):
+            yield from _flat(element.operators)
+        else:
+            yield element
+
+
+def _label(element: Any) -> str:
+    if isinstance(element, Configured | Pipeline):
+        return repr(element)
+    name = getattr(element, "__qualname__", "")
+    return name.split(".<locals>")[0].strip("_") or shown(element)
+
+
+def _operator_of(element: Any, where: str) -> Op[Chunk, Chunk]:
+    """An operator, or a processor as one.
+
+    Raises:
+        ConfigurationError: it is neither.
+    """
+    if any(hasattr(element, hook) for hook in HOOKS):
+        return process_all([element])
+    if callable(element):
+        made: Op[Chunk, Chunk] = element
+        return made
+    msg = f"{where}: takes operators and processors, not {element!r:.80}"
+    raise ConfigurationError(msg)
+
+
+@operator
+def branch(
+    source: Observable[Chunk],
+    predicate: Callable[[Chunk], object],
+    then: Any,
+    otherwise: Any = None,
+) -> Observable[Chunk]:
+    """Each chunk through one of two operators.
+
+    Args:
+        source: a stream of chunks.
+        predicate: which way a chunk goes.
+        then: an operator or a processor for those it is true for.
+        otherwise: the same for the others; without it they pass as they are.
+
+    Returns:
+        What both let through, in the order in which it leaves them. It fails with `OperatorError`
+        when `predicate` raises, and as the two do.
+
+    Raises:
+        ConfigurationError: one of them is no operator that works element by element: two async
+            ways would each have a pace of their own, and the order would be lost.
+    """
+    ways = (_way("branch", then), _way("branch", otherwise))
+    is_async = any(stage.is_async for way in ways for stage in way)
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        first, second = (Kernel(way, emit, stage) for way in ways)
+        yes, no = first.push, second.push
+
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            try:
+                which = predicate(chunk)
+            except FAULTS as error:
+                raise stage.fault(error, chunk) from error
+            return yes(chunk) if which else no(chunk)
+
+        def flush() -> Awaitable[Any] | None:
+            wait = first.flush()
+            return second.flush() if wait is None else _then(wait, second)
+
+        return Opened(push, flush)
+
+    return fuse(source, Stage("branch", open_, is_async=is_async))
+
+
+async def _then(wait: Awaitable[Any], kernel: Kernel) -> None:
+    await wait
+    following = kernel.flush()
+    if following is not None:
+        await following
+
+
+def _way(name: str, element: Any) -> tuple[Stage, ...]:
+    """The stages of an operator or a processor; of nothing, none.
+
+    Raises:
+        ConfigurationError: it is neither, or does not work element by element.
+    """
+    if element is None:
+        return ()
+    made = _operator_of(element, name)
+    stages: tuple[Stage, ...] | None = getattr(made, "stages", None)
+    if stages is None:
+        msg = f"{name}: {_label(made)} does not work element by element; put it before or behind"
+        raise ConfigurationError(msg)
+    return stages
+
+
+@operator
+def parallel(source: Observable[Chunk], *processors: Any) -> Observable[Chunk]:
+    """The same chunk to each of several guards; async ones look at it at the same time.
+
+    Every guard gets a copy of its own. A chunk leaves when all have answered, in the order it
+    came; the first in the list that blocks decides what is said. One of them may rewrite or drop
+    the chunk; where two want to, they have to stand one behind the other.
+
+    Args:
+        source: a stream of chunks.
+        processors: at least two processors with `process_output_stream`.
+
+    Returns:
+        The chunks. It fails with `TripWire` when a guard blocks, with `ProcessorError` when one
+        raises, and with `OperatorError` when two of them change the same chunk.
+
+    Raises:
+        ConfigurationError: there are fewer than two, or one is no such processor.
+    """
+    least = 2
+    if len(processors) < least:
+        msg = f"parallel: takes two processors or more, not {len(processors)}"
+        raise ConfigurationError(msg)
+    ways = [_way("parallel", processor) for processor in processors]
+    names = [str(getattr(processor, "id", processor)) for processor in processors]
+    is_async = any(stage.is_async for way in ways for stage in way)
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        made: list[list[Chunk]] = [[] for _ in ways]
+        kernels = [Kernel(way, out.append, stage) for way, out in zip(ways, made, strict=True)]
+
+        def settled(chunk: Chunk) -> list[Chunk]:
+            changed = [index for index, out in enumerate(made) if out != [chunk]]
+            result = list(made[changed[0]]) if changed else [chunk]
+            for out in made:
+                out.clear()
+            if len(changed) > 1:
+                who = " and ".join(names[index] for index in changed)
+                msg = f"{who} both change a chunk; put one behind the other"
+                raise Escape(OperatorError(msg, operator="parallel"), stage.token)
+            return result
+
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            waits: list[Awaitable[Any]] = []
+            for kernel in kernels:
+                try:
+                    wait = kernel.push(replace(chunk))
+                except TOLD as error:
+                    if not waits:
+                        raise
+                    return answered(chunk, waits, error)  # one before it may block as well
+                if wait is not None:
+                    waits.append(wait)
+            return answered(chunk, waits) if waits else emit_all(settled(chunk), emit)
+
+        async def answered(
+            chunk: Chunk, waits: list[Awaitable[Any]], error: BaseException | None = None
+        ) -> None:
+            await _all(waits)
+            if error is not None:
+                raise error
+            wait = emit_all(settled(chunk), emit)
+            if wait is not None:
+                await wait
+
+        return Opened(push)
+
+    return fuse(source, Stage("parallel", open_, is_async=is_async))
+
+
+async def _all(waits: list[Awaitable[Any]]) -> None:
+    """Wait for all; the first in the list that failed decides.
+
+    Raises:
+        BaseException: what that one raised.
+    """
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        ended = await asyncio.gather(*tasks, return_exceptions=True)
+    for answer in ended:
+        if isinstance(answer, BaseException):
+            raise answer

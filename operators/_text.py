@@ -1,0 +1,270 @@
+"""Text that arrives in pieces cut anywhere: what every chunk-safe text operator is built on.
+
+Such an operator is a *machine*: one for each text part, fed its pieces, giving back what may leave.
+What a machine still holds keeps its place. A chunk of another kind that comes then waits behind
+the held text, so a tool call never overtakes the text before it; texts of other ids go on, since
+each part is a stream of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
+
+from streampipe.chunks import Chunk, ReasoningDelta, ReasoningEnd, TextDelta, TextEnd
+from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.operators._core import FAULTS, Emit
+from streampipe.operators._fuse import Opened, Stage, emit_all
+from streampipe.operators._kinds import with_text
+
+PARTS: dict[str, tuple[type[Chunk], type[Chunk]]] = {
+    "text": (TextDelta, TextEnd),
+    "reasoning": (ReasoningDelta, ReasoningEnd),
+}
+MOST_WAITING = 1024  # chunks of other kinds behind a text that is held; past it nothing leaves
+
+Delta = TextDelta | ReasoningDelta
+
+
+class Machine(Protocol):
+    """One text: fed piece by piece, it gives what may leave, as one piece or several."""
+
+    @property
+    def held(self) -> int:
+        """How many characters it holds back."""
+        ...
+
+    def feed(self, piece: str, /) -> str | list[str]:
+        """Take a piece; give what may leave now."""
+        ...
+
+    def finish(self) -> str | list[str]:
+        """The text has ended: give the rest."""
+        ...
+
+
+Ending = Callable[[Any, Delta], BaseException | None]
+"""Looks at a machine when its chunks have left; an exception ends the stream."""
+
+
+class _Lane:
+    """A text part: its machine, and what is kept until its held text leaves."""
+
+    __slots__ = ("machine", "metadata", "model", "slot")
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.model: Delta | None = None  # the newest delta: what the rest is made after
+        self.metadata: list[dict[str, Any]] = []
+        self.slot: list[Chunk] | None = None
+
+    def made(self, out: str | list[str]) -> list[Chunk]:
+        """What leaves, as chunks; each metadata that came goes out once, with the first of them."""
+        model = self.model
+        if model is None:
+            return []
+        pieces = [out] if isinstance(out, str) else out
+        chunks = [with_text(model, piece) for piece in pieces if piece]
+        for chunk in chunks:
+            chunk.provider_metadata = None
+        if not self.metadata or not (chunks or not self.machine.held):
+            return list(chunks)
+        carriers = [*chunks[:1], *(with_text(model, "") for _ in self.metadata)][
+            : len(self.metadata)
+        ]
+        extra = carriers[1:] if chunks else carriers
+        for carrier, metadata in zip(carriers, self.metadata, strict=True):
+            carrier.provider_metadata = metadata
+        self.metadata = []
+        return [*chunks[:1], *extra, *chunks[1:]]
+
+
+class TextFlow:
+    """The lanes of one subscription, and the queue behind text that is held."""
+
+    def __init__(
+        self,
+        make: Callable[[], Machine],
+        parts: Iterable[str],
+        emit: Emit[Chunk],
+        stage: Stage,
+        ending: Ending | None = None,
+    ) -> None:
+        """Start with no text part."""
+        self._make = make
+        self._emit = emit
+        self._stage = stage
+        self._ending = ending
+        self._lanes: dict[tuple[type[Chunk], str], _Lane] = {}
+        self._waiting: deque[list[Chunk]] = deque()
+        self._deltas = {PARTS[part][0] for part in parts}
+        self._ends = {PARTS[part][1]: PARTS[part][0] for part in parts}
+
+    def held(self) -> int:
+        """Characters held, and chunks waiting behind them."""
+        return sum(lane.machine.held for lane in self._lanes.values()) + len(self._waiting)
+
+    def push(self, chunk: Any) -> Awaitable[Any] | None:
+        """Take a chunk."""
+        cls = chunk.__class__
+        if cls not in self._deltas:
+            return self._other(chunk, cls)
+        lane = self._lanes.get((cls, chunk.id))
+        if lane is None:
+            lane = self._lanes[cls, chunk.id] = _Lane(self._make())
+        text = chunk.text
+        try:
+            out = lane.machine.feed(text)
+        except FAULTS as error:
+            raise self._stage.fault(error, chunk) from error
+        if self._ending is None and not self._waiting and not lane.metadata:
+            if out is text or out == text:
+                lane.model = chunk
+                return self._emit(chunk)
+            if not chunk.provider_metadata and isinstance(out, str):
+                lane.model = chunk
+                return self._emit(with_text(chunk, out)) if out else None
+        return self._slow(lane, chunk, out)
+
+    def _slow(self, lane: _Lane, chunk: Delta, out: str | list[str]) -> Awaitable[Any] | None:
+        lane.model = chunk
+        if chunk.provider_metadata:
+            lane.metadata.append(chunk.provider_metadata)
+        made = lane.made(out)
+        if lane.slot is not None:
+            lane.slot += made
+            if lane.machine.held <= len(chunk.text):
+                lane.slot = None  # what it waited for has left; the rest is of this piece
+        elif self._waiting:
+            self._waiting.append(made)
+        else:
+            return self._leave(made, lane, chunk)
+        return self._leave(self._ready(), lane, chunk)
+
+    def _leave(self, chunks: list[Chunk], lane: _Lane, chunk: Delta) -> Awaitable[Any] | None:
+        """Emit, then look whether the stream ends here."""
+        wait = emit_all(chunks, self._emit)
+        error = self._ending(lane.machine, chunk) if self._ending is not None else None
+        if error is None:
+            return wait
+        if wait is not None:
+            return _raise_after(wait, error)
+        raise error
+
+    def _ready(self) -> list[Chunk]:
+        """What stands before the first text that is still held."""
+        ready: list[Chunk] = []
+        slots = [lane.slot for lane in self._lanes.values() if lane.slot is not None]
+        waiting = self._waiting
+        while waiting and not any(waiting[0] is slot for slot in slots):
+            ready += waiting.popleft()
+        if waiting:  # a held text may have released its beginning
+            ready += waiting[0]
+            waiting[0].clear()
+        return ready
+
+    def _other(self, chunk: Chunk, cls: type[Chunk]) -> Awaitable[Any] | None:
+        delta = self._ends.get(cls)
+        if delta is not None:
+            key = (delta, str(getattr(chunk, "id", "")))
+            if key in self._lanes:
+                return self._end(key, chunk)
+        if not self._lanes:
+            return self._emit(chunk)
+        for lane in self._lanes.values():
+            if lane.machine.held and lane.slot is None:
+                lane.slot = []
+                self._waiting.append(lane.slot)
+        if not self._waiting:
+            return self._emit(chunk)
+        self._waiting.append([chunk])
+        if len(self._waiting) > MOST_WAITING:
+            msg = f"{MOST_WAITING} chunks wait behind a text that is held and does not go on"
+            raise self._stage.fault(OperatorError(msg, operator=self._stage.name), chunk)
+        return None
+
+    def _end(self, key: tuple[type[Chunk], str], end: Chunk) -> Awaitable[Any] | None:
+        lane = self._lanes[key]
+        rest = self._rest(lane, end)
+        model = lane.model
+        del self._lanes[key]
+        if lane.slot is not None:
+            lane.slot += rest
+            self._waiting.append([end])
+        elif self._waiting:
+            self._waiting.append([*rest, end])
+        elif model is not None:
+            wait = emit_all(rest, self._emit)
+            error = self._ending(lane.machine, model) if self._ending is not None else None
+            if error is not None:
+                raise error
+            return emit_all([end], self._emit) if wait is None else _then(wait, self._emit, end)
+        return emit_all([*self._ready()], self._emit)
+
+    def _rest(self, lane: _Lane, cause: object) -> list[Chunk]:
+        try:
+            out = lane.machine.finish()
+        except FAULTS as error:
+            raise self._stage.fault(error, cause) from error
+        return lane.made(out)
+
+    def flush(self) -> Awaitable[Any] | None:
+        """The source has completed: let go of everything."""
+        for lane in self._lanes.values():
+            rest = self._rest(lane, "the end")
+            if lane.slot is not None:
+                lane.slot += rest
+                lane.slot = None
+            else:
+                self._waiting.append(rest)
+        lanes, self._lanes = self._lanes, {}
+        wait = emit_all(self._ready(), self._emit)
+        if self._ending is None:
+            return wait
+        for lane in lanes.values():
+            error = self._ending(lane.machine, lane.model) if lane.model is not None else None
+            if error is not None:
+                raise error
+        return wait
+
+
+async def _raise_after(wait: Awaitable[Any], error: BaseException) -> None:
+    await wait
+    raise error
+
+
+async def _then(wait: Awaitable[Any], emit: Emit[Chunk], chunk: Chunk) -> None:
+    await wait
+    following = emit(chunk)
+    if following is not None:
+        await following
+
+
+def text_stage(
+    name: str,
+    make: Callable[[], Machine],
+    parts: Iterable[str] = ("text",),
+    ending: Ending | None = None,
+) -> Stage:
+    """A stage that gives every text part of these kinds a machine of its own."""
+    parts = checked_parts(name, parts)
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        flow = TextFlow(make, parts, emit, stage, ending)
+        return Opened(flow.push, flow.flush, flow.held)
+
+    return Stage(name, open_)
+
+
+def checked_parts(name: str, parts: Iterable[str]) -> tuple[str, ...]:
+    """Which kinds of part an operator is to cover.
+
+    Raises:
+        ConfigurationError: there is none, or one that is not known.
+    """
+    given = (parts,) if isinstance(parts, str) else tuple(parts)
+    if not given or any(part not in PARTS for part in given):
+        msg = f"{name}: parts must be some of {', '.join(PARTS)}, not {parts!r}"
+        raise ConfigurationError(msg)
+    return given
