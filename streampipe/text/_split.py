@@ -1,0 +1,195 @@
+"""Text cut where people would cut it: at graphemes, words, lines or sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import regex  # type: ignore[import-untyped]  # it ships no types
+
+from streampipe.errors import ConfigurationError
+
+__all__ = ["Splitter", "longest_whole"]
+
+FindEnd = Callable[[str], int]
+"""Where the piece at the beginning of a window ends; 0 as long as more text might move that."""
+
+GRAPHEME = regex.compile(r"\X")
+
+# Characters that never share a cluster with a neighbour of their kind, except CR with LF. Nearly
+# all prose is made of them, and `re` is several times faster on it than `\X` is.
+_PLAIN = re.compile(r"[\x00-\x0c\x0e-\u02ff\u2010-\u2027]*")
+_PLAIN_WORD = re.compile(r"\S*\s*")
+_SPACE = r"[\s\x1c-\x1f]"  # what `re` and `str` call white space; `regex` leaves four out
+# Scripts that put no space between words, and their punctuation.
+_UNSPACED = (
+    r"[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Bopomofo}\p{Script=Thai}"
+    r"\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}\p{Script=Tibetan}\u3001-\u303f\uff00-\uffef]"
+)
+_WORD = regex.compile(
+    rf"(?:(?={_UNSPACED})\X|(?:(?!{_SPACE}|{_UNSPACED})\X)*+)(?:(?={_SPACE})\X)*+"
+)
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")  # a CR at the end may be half of a CRLF
+_BLANK_LINE = re.compile(r"(?:\r\n|[\r\n])[^\S\r\n]*[\r\n]")
+_MARKS = re.compile(
+    r"(?P<marks>[.!?…。！？｡]+)(?P<closing>[\"'”’»›)\]}」』）】》*_`]*)(?P<space>\s*)"  # noqa: RUF001 - the marks of CJK
+    r"|(?P<line_end>[\r\n]\s*)"
+)
+_UNSPACED_MARKS = frozenset("。！？｡")  # noqa: RUF001 - as above
+_ABBREVIATION = re.compile(
+    r"al|approx|ca|capt|cf|col|dr|fr|gen|gov|hon|lt|maj|messrs|mr|mrs|ms|mt|mx|pres|prof|rep|rev"
+    r"|sen|sgt|sr|st|viz|vs"
+    r"|[^\W\d_]|(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}"  # J. or U.S. or Ph.D.
+)
+_ABBREVIATION_BEFORE_DIGITS = re.compile(
+    r"apr|art|aug|chap?|dec|ed|eq|feb|figs?|jan|jul|jun|mar|nos?|nov|oct|op|pp?|sect?|sept?|vols?"
+)
+
+
+class Splitter:
+    """One text in pieces cut anywhere; out come pieces cut where the text itself says.
+
+    Joined they are the whole text, and which ones come out does not depend on how it went in. A
+    piece leaves as soon as nothing that may follow could change where it ends.
+
+    * `"grapheme"`: what a reader takes for one character. Emoji sequences, flags, combining marks
+      and CRLF stay whole.
+    * `"word"`: a word with the white space behind it. Of scripts that put no space between words
+      (Chinese, Japanese, Thai and others) each grapheme counts as one.
+    * `"line"`: a line with its end: LF, CRLF or CR.
+    * `"sentence"`: up to a full stop, exclamation or question mark with the closing quotes,
+      brackets and white space behind it; or up to a blank line. No end is the point of a decimal,
+      of a common abbreviation ("Dr.", "U.S."), of an initial or of a numbered line, nor one that a
+      lower-case letter follows.
+
+    No cut falls inside a grapheme, unless that is longer than `max_hold` itself.
+
+    >>> words = Splitter("word")
+    >>> words.feed("Hel"), words.feed("lo, wor"), words.feed("ld"), words.finish()
+    ([], ['Hello, '], [], ['world'])
+    """
+
+    __slots__ = ("_find_end", "_held", "_max_hold")
+
+    def __init__(self, by: str, *, max_hold: int = 200) -> None:
+        """Start before the first character.
+
+        Args:
+            by: what to cut into.
+            max_hold: the longest piece, in characters. A longer one is cut at the last grapheme
+                boundary that leaves so many at most.
+
+        Raises:
+            ConfigurationError: `by` is none of these, or `max_hold` is below 1.
+        """
+        find_end = _FIND_END.get(by)
+        if find_end is None:
+            msg = f"Splitter: by is {by!r}; give one of {', '.join(map(repr, _FIND_END))}"
+            raise ConfigurationError(msg)
+        if max_hold < 1:
+            raise ConfigurationError(f"Splitter: max_hold is {max_hold}; give 1 or more characters")
+        self._find_end = find_end
+        self._max_hold = max_hold
+        self._held = ""
+
+    @property
+    def held(self) -> int:
+        """How many characters wait for the end of their piece: at most `max_hold`."""
+        return len(self._held)
+
+    def feed(self, piece: str) -> list[str]:
+        """Take the next characters; give the pieces that are complete."""
+        text = self._held + piece
+        most = self._max_hold
+        pieces: list[str] = []
+        start = 0
+        while True:
+            # No search looks further than this, and none looks back: that keeps the work linear,
+            # and makes a piece depend on nothing but the text from its beginning.
+            window = text[start : start + most + 1]
+            end = self._find_end(window)
+            if not 0 < end <= most:
+                if len(window) <= most:
+                    self._held = window
+                    return pieces
+                end = longest_whole(window)
+            pieces.append(window[:end])
+            start += end
+
+    def finish(self) -> list[str]:
+        """The text has ended: give the last piece, if there is one."""
+        held, self._held = self._held, ""
+        return [held] if held else []
+
+
+def longest_whole(window: str) -> int:
+    """How many characters to keep of a text that is one too long, so that no grapheme is cut.
+
+    The last character of `window` is the one too many. A grapheme longer than all the room there is
+    has to be cut.
+    """
+    last = len(window) - len(GRAPHEME.findall(window)[-1])
+    return last or len(window) - 1
+
+
+def _grapheme_end(window: str) -> int:
+    found = GRAPHEME.match(window)
+    return found.end() if found is not None and found.end() < len(window) else 0
+
+
+def _word_end(window: str) -> int:
+    found = (_PLAIN_WORD if _PLAIN.fullmatch(window) else _WORD).match(window)
+    return found.end() if found is not None and found.end() < len(window) else 0
+
+
+def _line_end(window: str) -> int:
+    found = _LINE_END.search(window)
+    return found.end() if found is not None else 0
+
+
+def _sentence_end(window: str) -> int:
+    for found in _MARKS.finditer(window):
+        end = found.end()
+        if end == len(window):
+            return 0
+        if _ends_sentence(window, found) and GRAPHEME.match(window[end - 1 :]).end() == 1:
+            return end
+    return 0
+
+
+def _ends_sentence(window: str, found: re.Match[str]) -> bool:
+    """Whether what `_MARKS` found ends a sentence; the character behind it is there."""
+    marks, closing, space, line_end = found.groups()
+    if line_end:
+        return _BLANK_LINE.match(line_end) is not None
+    if not _UNSPACED_MARKS.isdisjoint(marks):
+        return True
+    if not space:
+        return False
+    if _BLANK_LINE.search(space):
+        return True
+    following = window[found.end()]
+    if following.islower() and (closing or marks[-1] in ".…"):
+        return False
+    return marks != "." or bool(closing) or not _is_abbreviated(window[: found.start()], following)
+
+
+def _is_abbreviated(before: str, following: str) -> bool:
+    """Whether a point belongs to the word `before` it, or to the number of a line."""
+    words = before.rsplit(None, 1)
+    if not words:
+        return False
+    word = words[-1].lstrip("([{\"'“‘*_`").lower()  # noqa: RUF001 - quotes as they are printed
+    if word.isdecimal():
+        return before.splitlines()[-1].strip() == word
+    if _ABBREVIATION.fullmatch(word):
+        return True
+    return following.isdecimal() and _ABBREVIATION_BEFORE_DIGITS.fullmatch(word) is not None
+
+
+_FIND_END: dict[str, FindEnd] = {
+    "grapheme": _grapheme_end,
+    "word": _word_end,
+    "line": _line_end,
+    "sentence": _sentence_end,
+}

@@ -1,0 +1,159 @@
+"""Splitting where people would: grapheme, word, line, sentence."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+import regex  # type: ignore[import-untyped]  # it ships no types
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streampipe.errors import ConfigurationError
+from streampipe.text._split import Splitter
+from tests.text.cuttings import cuttings, flat, texts
+
+KINDS = ("grapheme", "word", "line", "sentence")
+kinds = st.sampled_from(KINDS)
+FAMILY = "👩\u200d👩\u200d👧"
+
+
+def split(by: str, pieces: list[str], max_hold: int = 200) -> list[str]:
+    """All that a splitter gives for these pieces."""
+    splitter = Splitter(by, max_hold=max_hold)
+    return [*flat(splitter.feed(piece) for piece in pieces), *splitter.finish()]
+
+
+@given(kinds, cuttings(), st.integers(1, 12) | st.just(200))
+def test_cuts_do_not_show(by: str, cutting: tuple[str, list[str]], max_hold: int) -> None:
+    """Which pieces come out is up to the text alone."""
+    text, pieces = cutting
+    assert split(by, pieces, max_hold) == split(by, [text], max_hold)
+
+
+@given(kinds, texts, st.integers(1, 12))
+def test_pieces_join_to_the_text(by: str, text: str, max_hold: int) -> None:
+    """Nothing is lost, no piece is empty or longer than allowed."""
+    out = split(by, [text], max_hold)
+    assert "".join(out) == text
+    assert all(0 < len(piece) <= max_hold for piece in out)
+
+
+@given(kinds, cuttings(), st.integers(1, 12))
+def test_what_is_held_is_bounded_and_undecided(
+    by: str, cutting: tuple[str, list[str]], max_hold: int
+) -> None:
+    """At most `max_hold` characters wait, and they are what has not come out."""
+    splitter = Splitter(by, max_hold=max_hold)
+    missing = 0
+    for piece in cutting[1]:
+        missing += len(piece) - sum(map(len, splitter.feed(piece)))
+        assert splitter.held == missing <= max_hold
+    splitter.finish()
+    assert splitter.held == 0
+
+
+@given(kinds, texts, st.integers(20, 40))
+def test_no_grapheme_is_cut(by: str, text: str, max_hold: int) -> None:
+    """A piece ends where a grapheme does, as long as graphemes fit."""
+    clusters = regex.findall(r"\X", text)
+    if any(len(cluster) > max_hold for cluster in clusters):
+        return
+    ends = {sum(map(len, clusters[:count])) for count in range(len(clusters) + 1)}
+    out = split(by, [text], max_hold)
+    assert {sum(map(len, out[:count])) for count in range(len(out) + 1)} <= ends
+
+
+@given(texts)
+def test_graphemes_are_those_of_unicode(text: str) -> None:
+    """The pieces are the extended grapheme clusters."""
+    assert split("grapheme", [text], 10_000) == regex.findall(r"\X", text)
+
+
+@given(texts)
+def test_lines_are_those_of_a_file(text: str) -> None:
+    """The same lines as a text file read with universal newlines, their ends kept."""
+    assert split("line", [text], 10_000) == list(io.StringIO(text, newline=""))
+
+
+@given(st.text(st.sampled_from("aé.,… \t\n\x1c"), max_size=40))
+def test_words_are_split_at_white_space(text: str) -> None:
+    """In a script with spaces the words are those of `str.split`."""
+    out = split("word", [text])
+    assert [piece.strip() for piece in out if piece.strip()] == text.split()
+    assert all(piece[-1].isspace() for piece in out[:-1])
+
+
+@pytest.mark.parametrize(
+    ("by", "pieces"),
+    [
+        ("grapheme", [FAMILY, "🇩🇪", "🇫🇷", "e\u0301", "\r\n", "क्षि"]),
+        ("word", ["Hello, ", "wörld!\n\n ", "x"]),
+        ("word", [" ", "a\u0301b "]),
+        ("word", ["漢", "字 ", "か", "な", "abc ", "ส", "วั", "ส", "ดี"]),
+        ("word", ["漢", "字", "。", "漢"]),
+        ("word", ["한국어 ", "단어"]),
+        ("word", ["b ", f"{FAMILY}{FAMILY}"]),
+        ("line", ["a\r\n", "\r\n", "b\r", "c\n"]),
+        ("line", ["a\u2028b\x0bc\n", "d"]),
+        ("sentence", ["One. ", "Two! ", "Three?! ", "Four… ", "Five"]),
+        ("sentence", ["Mr. Smith met Dr. Who. ", "So."]),
+        ("sentence", ["J. Doe of the U.S. Army has a Ph.D. since 1990. ", "So."]),
+        ("sentence", ["Pi is 3.14 on example.com. ", "So."]),
+        ("sentence", ["See fig. 3 on p. 4. ", "No. ", "Yes."]),
+        ("sentence", ["Some, e.g. this etc. and that... go on. ", "So."]),
+        ("sentence", ["“Stop!” he said. ", "(Yes.) ", "**Bold.** ", "So."]),
+        ("sentence", ["really? ", "yes! ", "no"]),
+        ("sentence", ["これは。", "「はい！」", "漢字？ ", "終"]),  # noqa: RUF001 - CJK marks
+        ("sentence", ["1. One thing.\n", "2. Another."]),
+        ("sentence", ["A title\n\n", "a text\non lines.\r\n\r\n", "more"]),
+        ("sentence", ["Odd. \u0301 so. ", "Yes."]),
+    ],
+)
+def test_pieces_are_what_a_reader_expects(by: str, pieces: list[str]) -> None:
+    """Emoji, flags, scripts without spaces, abbreviations, quotes, line ends."""
+    assert split(by, list("".join(pieces))) == pieces
+
+
+@pytest.mark.parametrize(
+    ("by", "text", "max_hold", "pieces"),
+    [
+        ("word", "abcdefg h", 3, ["abc", "def", "g ", "h"]),
+        ("word", "abc  d", 4, ["abc ", " ", "d"]),
+        ("word", f"ab{FAMILY}c", 6, ["ab", f"{FAMILY}c"]),
+        ("line", "abcd\nef\n", 4, ["abcd", "\n", "ef\n"]),
+        ("line", "abc\r\nd", 4, ["abc", "\r\n", "d"]),
+        ("grapheme", "e\u0301\u0301\u0301x", 3, ["e\u0301\u0301", "\u0301", "x"]),
+    ],
+)
+def test_a_long_piece_is_cut(by: str, text: str, max_hold: int, pieces: list[str]) -> None:
+    """At the last grapheme boundary within `max_hold`; an endless grapheme at `max_hold`."""
+    assert split(by, list(text), max_hold) == pieces
+
+
+def test_a_line_leaves_with_its_end() -> None:
+    """LF needs nothing behind it; a CR may be half of CRLF."""
+    splitter = Splitter("line")
+    assert (splitter.feed("a\n"), splitter.held) == (["a\n"], 0)
+    assert (splitter.feed("b\r"), splitter.held) == ([], 2)
+
+
+@pytest.mark.parametrize("by", KINDS)
+@pytest.mark.parametrize("text", ["a", " ", "\u0301", ". ", "漢", "\n", "Mr. "])
+def test_long_texts_take_linear_time(by: str, text: str) -> None:
+    """Two hundred thousand characters at once are no burden, whatever they are."""
+    assert sum(map(len, split(by, [text * (200_000 // len(text))]))) == 200_000
+
+
+@pytest.mark.parametrize("by", ["", "words", "\\n"])
+def test_a_kind_that_is_none_is_refused(by: str) -> None:
+    """The error names the kinds there are."""
+    with pytest.raises(ConfigurationError, match=r"Splitter: by is .*'grapheme', 'word', 'line'"):
+        Splitter(by)
+
+
+@pytest.mark.parametrize("max_hold", [0, -1])
+def test_a_hold_that_holds_nothing_is_refused(max_hold: int) -> None:
+    """There has to be room for one character."""
+    with pytest.raises(ConfigurationError, match=rf"Splitter: max_hold is {max_hold}; give 1"):
+        Splitter("word", max_hold=max_hold)
