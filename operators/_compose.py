@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 from reactivex import Observable
 
@@ -177,6 +177,10 @@ def _label(element: Any) -> str:
     if isinstance(element, Configured | Pipeline):
         return repr(element)
     name = getattr(element, "__qualname__", "")
+    for cell in getattr(element, "__closure__", None) or ():  # reactivex wraps what it curries
+        inner = cell.cell_contents
+        if name.startswith("curry") and callable(inner):
+            name = getattr(inner, "__name__", name)
     return name.split(".<locals>")[0].strip("_") or shown(element)
 
 
@@ -189,8 +193,7 @@ def _operator_of(element: Any, where: str) -> Op[Chunk, Chunk]:
     if any(hasattr(element, hook) for hook in HOOKS):
         return process_all([element])
     if callable(element):
-        made: Op[Chunk, Chunk] = element
-        return made
+        return cast("Op[Chunk, Chunk]", element)
     msg = f"{where}: takes operators and processors, not {element!r:.80}"
     raise ConfigurationError(msg)
 

@@ -277,16 +277,10 @@ def take_while(
     return fuse(source, Stage("take_while", open_))
 
 
-@overload
-def distinct_until_changed(key: None = None) -> Op[A, A]: ...
-@overload
-def distinct_until_changed(key: Callable[[Chunk], object]) -> Op[Chunk, Chunk]: ...
-@overload
-def distinct_until_changed(key: Callable[[A], object]) -> Op[A, A]: ...
 @operator
 def distinct_until_changed(
-    source: Observable[Any], key: Callable[[Any], object] | None = None
-) -> Observable[Any]:
+    source: Observable[A], key: Callable[[Any], object] | None = None
+) -> Observable[A]:
     """The elements that differ from the one before.
 
     Args:

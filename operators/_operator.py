@@ -60,7 +60,7 @@ class Configured:
         """The operator behind `source`."""
         if self.stages is None:
             made = self._function(source, *self._args, **self._kwargs)
-            if made is not source and not hasattr(made, "upstream"):
+            if made is not source:
                 made.upstream = (self, source)  # type: ignore[attr-defined]  # for `explain`
             return made
         for stage in self.stages:
