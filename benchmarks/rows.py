@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 import httpx
 
 from benchmarks.measure import Row, Sizes, compare
+from benchmarks.pipelines import six_operators, stages
 from benchmarks.work import (
     TurnTakingModel,
     by_hand,
@@ -207,4 +208,13 @@ async def startup(sizes: Sizes) -> list[Row]:
     ]
 
 
-ROWS: tuple[Measure, ...] = (whole_run, whole_async_run, over_http, at_once, length, startup)
+ROWS: tuple[Measure, ...] = (
+    whole_run,
+    whole_async_run,
+    six_operators,
+    stages,
+    over_http,
+    at_once,
+    length,
+    startup,
+)
