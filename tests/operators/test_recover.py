@@ -262,3 +262,111 @@ def test_a_negative_count_is_refused() -> None:
     """When the pipeline is put together."""
     with pytest.raises(ConfigurationError, match="retry: count must not be negative, but is -1"):
         Attempts().stream.pipe(ops.retry(-1))
+
+
+# --- retry_api and fallback -----------------------------------------------------------------
+
+
+class Pauses(list[float]):
+    """What was slept, in seconds, in place of sleeping."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Note it."""
+        self.append(seconds)
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
+    """No pause takes time; each is noted."""
+    noted = Pauses()
+    monkeypatch.setattr("streampipe.operators._recover.asyncio.sleep", noted.sleep)
+    return noted
+
+
+def busy(after: float | None = None) -> ModelStatusError:
+    """A failure that may pass."""
+    return ModelStatusError("busy", status=429, retry_after=after, is_retryable=True)
+
+
+async def drained(source: Observable[Chunk]) -> list[str]:
+    """What is said, by type where there is no text; the failure's class comes last."""
+    seen: list[str] = []
+    async with reading(source) as items:
+        try:
+            async for chunk in items:
+                seen.append(getattr(chunk, "text", chunk.type))  # noqa: PERF401 - kept on failure
+        except ModelError as error:
+            seen.append(type(error).__name__)
+    return seen
+
+
+async def test_retry_api_waits_longer_every_time(pauses: Pauses) -> None:
+    """Doubling, up to the longest."""
+    source = Attempts(busy(), busy(), busy(), busy())
+    retry = ops.retry_api(4, backoff=1, longest=5, jitter=False)
+    assert (await drained(source.stream.pipe(retry)))[-1] == "4"
+    assert [s for s in pauses if s] == [1, 2, 4, 5]
+
+
+async def test_retry_api_waits_as_long_as_it_was_told_to(pauses: Pauses) -> None:
+    """Never less than `Retry-After`, and the failure stands where that is too long."""
+    retry = ops.retry_api(backoff=1, longest=10, jitter=True)
+    assert (await drained(Attempts(busy(2)).stream.pipe(retry)))[-1] == "1"
+    assert [s for s in pauses if s] == [2]
+    assert (await drained(Attempts(busy(11)).stream.pipe(retry)))[-1] == "ModelStatusError"
+    ignoring = ops.retry_api(backoff=1, jitter=False, respect_retry_after=False)
+    await drained(Attempts(busy(2)).stream.pipe(ignoring))
+    assert [s for s in pauses if s] == [2, 1]
+
+
+async def test_retry_api_takes_a_random_part_of_the_pause(pauses: Pauses) -> None:
+    """So that not all clients come back at once."""
+    retry = ops.retry_api(20, backoff=1, longest=1)
+    await drained(Attempts(*[busy()] * 20).stream.pipe(retry))
+    waited = [s for s in pauses if s]
+    assert all(0 <= second < 1 for second in waited)
+    assert len(set(waited)) > 10
+
+
+async def test_retry_api_knows_when_to_stop(pauses: Pauses) -> None:
+    """After so many tries, and at once where trying does not help."""
+    source = Attempts(busy(), busy(), busy())
+    assert (await drained(source.stream.pipe(ops.retry_api(2))))[-1] == "ModelStatusError"
+    assert source.begun == 3
+    source = Attempts(ModelStatusError("no", status=400))
+    assert (await drained(source.stream.pipe(ops.retry_api(2))))[-1] == "ModelStatusError"
+    assert source.begun == 1
+
+
+@pytest.mark.parametrize("option", ["max_retries", "backoff", "longest"])
+def test_retry_api_refuses_negative_options(option: str) -> None:
+    """When it is built."""
+    with pytest.raises(ConfigurationError, match=f"retry_api: {option} must be 0 or more, not -1"):
+        ops.retry_api(**{option: -1})  # type: ignore[arg-type]  # one of them at a time
+
+
+async def test_fallback_goes_on_with_the_other() -> None:
+    """What came of the first is void; a source that does not fail needs no other."""
+    broken, whole = Attempts(busy()), Attempts()
+    got = await drained(broken.stream.pipe(ops.fallback(whole.stream)))
+    assert got == ["0", "step-finish", "0"]
+    untouched = Attempts()
+    assert await drained(Attempts().stream.pipe(ops.fallback(untouched.stream))) == ["0"]
+    assert untouched.begun == 0
+
+
+async def test_fallback_fails_as_the_other_does() -> None:
+    """And a failure that is no model's is not its business."""
+    got = await drained(Attempts(busy()).stream.pipe(ops.fallback(Attempts(busy()).stream)))
+    assert got == ["0", "step-finish", "0", "ModelStatusError"]
+    with pytest.raises(ValueError, match="mine"):
+        await drained(Attempts(ValueError("mine")).stream.pipe(ops.fallback(Attempts().stream)))
+
+
+async def test_fallback_says_nothing_of_an_attempt_that_said_nothing() -> None:
+    """There is nothing to void."""
+
+    async def silent(_emit: Emit[Chunk]) -> None:
+        raise busy()
+
+    assert await drained(ops.create(silent).pipe(ops.fallback(Attempts().stream))) == ["0"]

@@ -1,0 +1,183 @@
+"""Texts that are held: order, identity and metadata of what a machine lets go, for any stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex.subject import Subject
+
+from streampipe import (
+    Chunk,
+    DataChunk,
+    ReasoningDelta,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+)
+from streampipe import operators as ops
+from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.operators._fuse import fuse
+from streampipe.operators._text import MOST_WAITING, text_stage
+from tests.operators.sources import Witness, elements, watched
+
+
+class Words:
+    """Lets go of whole words, louder; what it gives is a string, or a piece for every word."""
+
+    def __init__(self, *, pieces: bool = False) -> None:
+        """Start with nothing."""
+        self.kept = ""
+        self.pieces = pieces
+
+    @property
+    def held(self) -> int:
+        """Characters of the word that has not ended."""
+        return len(self.kept)
+
+    def feed(self, piece: str) -> str | list[str]:
+        """Give what ends in a space."""
+        text = self.kept + piece
+        cut = text.rfind(" ") + 1
+        self.kept = text[cut:]
+        return self._given(text[:cut])
+
+    def finish(self) -> str | list[str]:
+        """Give the last word."""
+        text, self.kept = self.kept, ""
+        return self._given(text)
+
+    def _given(self, text: str) -> str | list[str]:
+        loud = text.upper()
+        return [f"{word} " for word in loud.split(" ")[:-1]] if self.pieces else loud
+
+
+def through(chunks: Iterable[Chunk], parts: Any = ("text",), make: Any = Words) -> Witness:
+    """Chunks through the machine, without a loop."""
+    subject: Subject[Chunk] = Subject()
+    witness, _ = watched(fuse(subject, text_stage("words", make, parts)))
+    for chunk in chunks:
+        subject.on_next(chunk)
+    subject.on_completed()
+    return witness
+
+
+IDS = ("a", "b")
+pieces = st.builds(
+    TextDelta,
+    st.sampled_from(IDS),
+    st.text("xy ", max_size=4),
+    st.none() | st.fixed_dictionaries({"n": st.integers(0, 99)}),
+)
+others = st.builds(DataChunk, st.just("data-n"), st.integers(0, 99))
+ends = st.builds(TextEnd, st.sampled_from(IDS))
+
+
+@given(st.lists(pieces | pieces | others | ends, max_size=25))
+def test_nothing_is_lost_and_nothing_overtakes(chunks: list[Any]) -> None:
+    """Each text whole, under its id; other chunks behind what came before them."""
+    out: list[Any] = through(chunks).items
+
+    def before(stream: list[Any], place: int, text_id: str) -> str:
+        return "".join(
+            c.text for c in stream[:place] if isinstance(c, TextDelta) and c.id == text_id
+        )
+
+    for text_id in IDS:
+        assert before(out, len(out), text_id) == before(chunks, len(chunks), text_id).upper()
+    fixed = [c for c in chunks if not isinstance(c, TextDelta)]
+    assert [c for c in out if not isinstance(c, TextDelta)] == fixed
+    places = [i for i, c in enumerate(chunks) if not isinstance(c, TextDelta)]
+    left = [i for i, c in enumerate(out) if not isinstance(c, TextDelta)]
+    for came, went in zip(places, left, strict=True):
+        end = chunks[came]  # the end of a text concerns nobody but that text
+        for text_id in [end.id] if isinstance(end, TextEnd) else IDS:
+            assert before(out, went, text_id).startswith(before(chunks, came, text_id).upper())
+
+
+@given(st.lists(pieces | others, max_size=25))
+def test_metadata_goes_out_once(chunks: list[Any]) -> None:
+    """Whatever is merged or held, in the order it came, under the id it came with."""
+    out: list[Any] = through(chunks).items
+    for text_id in IDS:
+        went, came = (
+            [
+                c.provider_metadata
+                for c in stream
+                if isinstance(c, TextDelta) and c.id == text_id and c.provider_metadata
+            ]
+            for stream in (out, chunks)
+        )
+        assert went == came
+
+
+def test_a_tool_call_stays_behind_the_text_before_it() -> None:
+    """Though that text is held, and goes on afterwards."""
+    call = ToolCall("t", "n", {})
+    out = through([TextDelta("0", "he"), call, TextDelta("0", "y you"), TextEnd("0")]).items
+    assert [getattr(c, "text", c.type) for c in out] == ["HEY ", "tool-call", "YOU", "text-end"]
+
+
+def test_a_piece_that_is_not_changed_is_the_same_object() -> None:
+    """With all that it carries."""
+    chunk = TextDelta("0", "A ", {"n": 1}, run_id="r")
+    assert through([chunk]).items[0] is chunk
+
+
+def test_a_piece_that_is_changed_is_a_new_one() -> None:
+    """The one that came may be shared."""
+    chunk = TextDelta("0", "a ", run_id="r", from_="USER")
+    (made,) = through([chunk]).items
+    assert (chunk.text, made) == ("a ", TextDelta("0", "A ", run_id="r", from_="USER"))
+
+
+def test_several_pieces_are_several_chunks() -> None:
+    """The metadata with the first of them."""
+    out = through([TextDelta("0", "a b c ", {"n": 1})], make=lambda: Words(pieces=True)).items
+    assert [(c.text, c.provider_metadata) for c in out] == [
+        ("A ", {"n": 1}),
+        ("B ", None),
+        ("C ", None),
+    ]
+
+
+def test_reasoning_is_a_text_of_its_own() -> None:
+    """Covered when asked for, else passed by; the same id does not mix the two."""
+    chunks = [TextDelta("0", "a"), ReasoningDelta("0", "b "), TextDelta("0", "c ")]
+    both = through(chunks, ("text", "reasoning")).items
+    assert [(c.type, c.text) for c in both] == [("reasoning-delta", "B "), ("text-delta", "AC ")]
+    one = through(chunks).items
+    assert [(c.type, c.text) for c in one] == [("text-delta", "AC "), ("reasoning-delta", "b ")]
+
+
+def test_a_text_that_is_held_for_ever_holds_only_so_much() -> None:
+    """Then the stream fails; nothing that waited leaves."""
+    waiting = (DataChunk("data-n", n) for n in range(MOST_WAITING + 1))
+    witness = through([TextStart("0"), TextDelta("0", "a"), *waiting])
+    assert len(witness.items) == 1
+    assert isinstance(witness.ends[0], OperatorError)
+    assert "wait behind a text" in str(witness.ends[0])
+
+
+async def test_a_failing_machine_is_named_and_its_source_closed() -> None:
+    """The text is not in the message."""
+
+    class Broken(Words):
+        def feed(self, piece: str) -> str:
+            raise ValueError(piece)
+
+    source = ops.of(TextDelta("0", "secret")).pipe(lambda s: fuse(s, text_stage("words", Broken)))
+    with pytest.raises(OperatorError, match="'words': ValueError on text-delta") as caught:
+        await elements(source)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("parts", [(), ("text", "tool-args"), "html"])
+def test_an_unknown_part_is_refused(parts: Any) -> None:
+    """With the known ones."""
+    with pytest.raises(ConfigurationError, match="words: parts must be some of text, reasoning"):
+        text_stage("words", Words, parts)
