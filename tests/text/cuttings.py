@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import chain, pairwise
+from typing import TypeVar
 
 from hypothesis import strategies as st
+
+T = TypeVar("T")
 
 MARKUP = '<>/tag{}[]"\\:,0.1e \n'
 JOINED = "a1 \u0301\u200d\ufe0f👩👧🏽🇩🇪क्षि\u0600\r\n漢かส."
@@ -34,6 +37,6 @@ def cuttings(of: st.SearchStrategy[str] = texts) -> st.SearchStrategy[tuple[str,
     return of.flatmap(lambda text: st.tuples(st.just(text), cut(text)))
 
 
-def flat(outputs: Iterable[list[str]]) -> list[str]:
+def flat(outputs: Iterable[list[T]]) -> list[T]:
     """All that several calls gave."""
     return list(chain.from_iterable(outputs))
