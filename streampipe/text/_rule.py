@@ -7,10 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from streampipe.errors import ConfigurationError, StreampipeError
+from streampipe.text._automaton import automaton
+from streampipe.text._pattern import PatternError
 
 __all__ = ["MatchLimitError", "Rule", "RuleError"]
 
-FLAGS = re.IGNORECASE | re.ASCII | re.DOTALL | re.MULTILINE | re.UNICODE
+FLAGS = re.IGNORECASE | re.ASCII | re.DOTALL | re.MULTILINE | re.VERBOSE | re.UNICODE
 
 
 class RuleError(StreampipeError):
@@ -49,7 +51,7 @@ class Rule:
             that makes it from the matched text.
         check: given the text that the pattern matched, returns how many of its characters,
             counted from its beginning, are a real match: 0 for none. So a checksum is tested.
-        flags: of `re`: IGNORECASE, ASCII, DOTALL and MULTILINE are possible.
+        flags: of `re`: IGNORECASE, ASCII, DOTALL, MULTILINE and VERBOSE are possible.
         max_match: characters after which a match has to be decided. Past it the scan fails, since
             holding the text for ever is no answer, and neither is letting it go.
 
@@ -76,16 +78,17 @@ class Rule:
             msg = f"rule {self.name!r}: max_match is {self.max_match}; give 1 or more characters"
             raise ConfigurationError(msg)
         if self.flags & ~FLAGS:
+            wrong = re.RegexFlag(self.flags & ~FLAGS)
             msg = (
-                f"rule {self.name!r}: flags {re.RegexFlag(self.flags & ~FLAGS)!r} are not possible; "
-                "give IGNORECASE, ASCII, DOTALL or MULTILINE"
+                f"rule {self.name!r}: {wrong!r} is not possible; flags may be IGNORECASE, ASCII, "
+                "DOTALL, MULTILINE and VERBOSE"
             )
             raise ConfigurationError(msg)
         try:
-            compiled = re.compile(self.pattern, self.flags)
-        except (re.error, RecursionError, OverflowError) as error:
+            re.compile(self.pattern, self.flags)
+            automaton(self.pattern, int(self.flags))
+        except PatternError as error:
+            raise ConfigurationError(f"rule {self.name!r}: {error}") from error
+        except (re.error, RecursionError, OverflowError, ValueError) as error:
             msg = f"rule {self.name!r}: the pattern does not compile: {error}"
             raise ConfigurationError(msg) from error
-        if compiled.match(""):
-            msg = f"rule {self.name!r}: the pattern matches the empty string; make it match a character"
-            raise ConfigurationError(msg)
