@@ -10,6 +10,7 @@ from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
 from streampipe.operators._compose import Pipeline, branch, explain, parallel, pipe
 from streampipe.operators._core import Flowable
+from streampipe.operators._cut import limit_text, rechunk, split_tags, stop_at
 from streampipe.operators._element import (
     distinct_until_changed,
     filter,
@@ -51,19 +52,23 @@ from streampipe.operators._output import (
 )
 from streampipe.operators._process import process, process_all
 from streampipe.operators._recover import catch_api_error, fallback, retry, retry_api
+from streampipe.operators._rules import Match, block, detect, redact, replace
 
 __all__ = [
     "Flowable",
+    "Match",
     "ModelAnswer",
     "ModelCall",
     "Pipeline",
     "RemoteError",
     "StepInput",
     "accumulate_text",
+    "block",
     "branch",
     "catch_api_error",
     "concat",
     "create",
+    "detect",
     "distinct_until_changed",
     "explain",
     "fallback",
@@ -72,6 +77,7 @@ __all__ = [
     "flat_map",
     "from_aiter",
     "fusion",
+    "limit_text",
     "map",
     "map_async",
     "map_text",
@@ -92,11 +98,16 @@ __all__ = [
     "process_tool_result",
     "raise_errors",
     "reasoning",
+    "rechunk",
+    "redact",
+    "replace",
     "retry",
     "retry_api",
     "revealing",
     "scan",
+    "split_tags",
     "stateful",
+    "stop_at",
     "take_while",
     "tap",
     "text",

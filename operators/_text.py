@@ -9,7 +9,7 @@ each part is a stream of its own.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from streampipe.chunks import Chunk, ReasoningDelta, ReasoningEnd, TextDelta, TextEnd
@@ -27,25 +27,34 @@ MOST_WAITING = 1024  # chunks of other kinds behind a text that is held; past it
 Delta = TextDelta | ReasoningDelta
 
 
+Out = str | Sequence[str | Chunk]
+
+
 class Machine(Protocol):
-    """One text: fed piece by piece, it gives what may leave, as one piece or several."""
+    """One text: fed piece by piece, it gives what may leave.
+
+    As one piece, or as several: strings, and chunks where what it makes is no piece of its text.
+    """
 
     @property
     def held(self) -> int:
         """How many characters it holds back."""
         ...
 
-    def feed(self, piece: str, /) -> str | list[str]:
+    def feed(self, piece: str, /) -> Out:
         """Take a piece; give what may leave now."""
         ...
 
-    def finish(self) -> str | list[str]:
+    def finish(self) -> Out:
         """The text has ended: give the rest."""
         ...
 
 
-Ending = Callable[[Any, Delta], BaseException | None]
-"""Looks at a machine when its chunks have left; an exception ends the stream."""
+Last = tuple[list[Chunk], BaseException]
+"""How a stream ends: what is still emitted, and what is raised then."""
+
+Ending = Callable[[Any, Delta, Stage], Last | None]
+"""Looks at a machine when its chunks have left; says how the stream ends, if it does."""
 
 
 class _Lane:
@@ -59,25 +68,29 @@ class _Lane:
         self.metadata: list[dict[str, Any]] = []
         self.slot: list[Chunk] | None = None
 
-    def made(self, out: str | list[str]) -> list[Chunk]:
+    def made(self, out: Out) -> list[Chunk]:
         """What leaves, as chunks; each metadata that came goes out once, with the first of them."""
         model = self.model
         if model is None:
             return []
         pieces = [out] if isinstance(out, str) else out
-        chunks = [with_text(model, piece) for piece in pieces if piece]
-        for chunk in chunks:
-            chunk.provider_metadata = None
-        if not self.metadata or not (chunks or not self.machine.held):
-            return list(chunks)
-        carriers = [*chunks[:1], *(with_text(model, "") for _ in self.metadata)][
-            : len(self.metadata)
-        ]
-        extra = carriers[1:] if chunks else carriers
+        chunks = [self._chunk(piece, model) for piece in pieces if piece]
+        if not self.metadata or (not chunks and self.machine.held):
+            return chunks
+        carriers = [*chunks[:1], *(with_text(model, "") for _ in self.metadata)]
+        carriers = carriers[: len(self.metadata)]
         for carrier, metadata in zip(carriers, self.metadata, strict=True):
-            carrier.provider_metadata = metadata
+            carrier.provider_metadata = metadata  # type: ignore[attr-defined]  # deltas and starts
         self.metadata = []
-        return [*chunks[:1], *extra, *chunks[1:]]
+        return [*carriers, *chunks[1:]]
+
+    def _chunk(self, piece: str | Chunk, model: Delta) -> Chunk:
+        if isinstance(piece, str):
+            chunk: Chunk = with_text(model, piece)
+            chunk.provider_metadata = None  # type: ignore[attr-defined]  # a delta has it
+            return chunk
+        piece.run_id, piece.from_ = model.run_id, model.from_
+        return piece
 
 
 class TextFlow:
@@ -85,7 +98,7 @@ class TextFlow:
 
     def __init__(
         self,
-        make: Callable[[], Machine],
+        make: Callable[[str], Machine],
         parts: Iterable[str],
         emit: Emit[Chunk],
         stage: Stage,
@@ -112,45 +125,62 @@ class TextFlow:
             return self._other(chunk, cls)
         lane = self._lanes.get((cls, chunk.id))
         if lane is None:
-            lane = self._lanes[cls, chunk.id] = _Lane(self._make())
+            lane = self._lanes[cls, chunk.id] = _Lane(self._make(chunk.id))
+        if lane.slot is not None:
+            return self._fill(lane, lane.slot, chunk)
         text = chunk.text
-        try:
-            out = lane.machine.feed(text)
-        except FAULTS as error:
-            raise self._stage.fault(error, chunk) from error
-        if self._ending is None and not self._waiting and not lane.metadata:
+        out = self._fed(lane, text, chunk)
+        if not self._waiting and not lane.metadata and self._ending is None:
             if out is text or out == text:
                 lane.model = chunk
                 return self._emit(chunk)
             if not chunk.provider_metadata and isinstance(out, str):
                 lane.model = chunk
                 return self._emit(with_text(chunk, out)) if out else None
-        return self._slow(lane, chunk, out)
+        made = self._made(lane, chunk, out)
+        if not self._waiting:
+            return self._leave(made, lane, chunk)
+        self._waiting.append(made)
+        return self._leave(self._ready(), lane, chunk)
 
-    def _slow(self, lane: _Lane, chunk: Delta, out: str | list[str]) -> Awaitable[Any] | None:
+    def _fed(self, lane: _Lane, text: str, chunk: Delta) -> Out:
+        try:
+            return lane.machine.feed(text)
+        except FAULTS as error:
+            raise self._stage.fault(error, chunk) from error
+
+    def _made(self, lane: _Lane, chunk: Delta, out: Out) -> list[Chunk]:
         lane.model = chunk
         if chunk.provider_metadata:
             lane.metadata.append(chunk.provider_metadata)
-        made = lane.made(out)
-        if lane.slot is not None:
-            lane.slot += made
-            if lane.machine.held <= len(chunk.text):
-                lane.slot = None  # what it waited for has left; the rest is of this piece
-        elif self._waiting:
-            self._waiting.append(made)
-        else:
-            return self._leave(made, lane, chunk)
+        return lane.made(out)
+
+    def _fill(self, lane: _Lane, slot: list[Chunk], chunk: Delta) -> Awaitable[Any] | None:
+        """More of a text that others wait behind: as much of it as lets the held text go.
+
+        Character by character, so that nothing that came after the others leaves before them.
+        """
+        text = chunk.text
+        if chunk.provider_metadata:
+            lane.metadata.append(chunk.provider_metadata)
+        lane.model = chunk
+        for place, char in enumerate(text, 1):
+            slot += lane.made(self._fed(lane, char, chunk))
+            if lane.machine.held <= place:
+                lane.slot = None
+                self._waiting.append(lane.made(self._fed(lane, text[place:], chunk)))
+                break
         return self._leave(self._ready(), lane, chunk)
 
     def _leave(self, chunks: list[Chunk], lane: _Lane, chunk: Delta) -> Awaitable[Any] | None:
         """Emit, then look whether the stream ends here."""
-        wait = emit_all(chunks, self._emit)
-        error = self._ending(lane.machine, chunk) if self._ending is not None else None
-        if error is None:
-            return wait
+        last = self._last(lane, chunk)
+        if last is None:
+            return emit_all(chunks, self._emit)
+        wait = emit_all([*chunks, *last[0]], self._emit)
         if wait is not None:
-            return _raise_after(wait, error)
-        raise error
+            return _raise_after(wait, last[1])
+        raise last[1]
 
     def _ready(self) -> list[Chunk]:
         """What stands before the first text that is still held."""
@@ -187,20 +217,26 @@ class TextFlow:
     def _end(self, key: tuple[type[Chunk], str], end: Chunk) -> Awaitable[Any] | None:
         lane = self._lanes[key]
         rest = self._rest(lane, end)
-        model = lane.model
         del self._lanes[key]
         if lane.slot is not None:
             lane.slot += rest
             self._waiting.append([end])
         elif self._waiting:
             self._waiting.append([*rest, end])
-        elif model is not None:
-            wait = emit_all(rest, self._emit)
-            error = self._ending(lane.machine, model) if self._ending is not None else None
-            if error is not None:
-                raise error
-            return emit_all([end], self._emit) if wait is None else _then(wait, self._emit, end)
-        return emit_all([*self._ready()], self._emit)
+        else:
+            return self._leave_rest(rest, lane, [end])
+        return self._leave_rest(self._ready(), lane, [])
+
+    def _leave_rest(
+        self, chunks: list[Chunk], lane: _Lane, end: list[Chunk]
+    ) -> Awaitable[Any] | None:
+        """Emit the rest of a text that has ended, and its end, unless the stream ends before."""
+        if lane.model is None or self._last(lane, lane.model) is None:
+            return emit_all([*chunks, *end], self._emit)
+        return self._leave(chunks, lane, lane.model)
+
+    def _last(self, lane: _Lane, model: Delta) -> Last | None:
+        return None if self._ending is None else self._ending(lane.machine, model, self._stage)
 
     def _rest(self, lane: _Lane, cause: object) -> list[Chunk]:
         try:
@@ -219,14 +255,10 @@ class TextFlow:
             else:
                 self._waiting.append(rest)
         lanes, self._lanes = self._lanes, {}
-        wait = emit_all(self._ready(), self._emit)
-        if self._ending is None:
-            return wait
         for lane in lanes.values():
-            error = self._ending(lane.machine, lane.model) if lane.model is not None else None
-            if error is not None:
-                raise error
-        return wait
+            if lane.model is not None and self._last(lane, lane.model) is not None:
+                return self._leave(self._ready(), lane, lane.model)
+        return emit_all(self._ready(), self._emit)
 
 
 async def _raise_after(wait: Awaitable[Any], error: BaseException) -> None:
@@ -234,21 +266,19 @@ async def _raise_after(wait: Awaitable[Any], error: BaseException) -> None:
     raise error
 
 
-async def _then(wait: Awaitable[Any], emit: Emit[Chunk], chunk: Chunk) -> None:
-    await wait
-    following = emit(chunk)
-    if following is not None:
-        await following
-
-
 def text_stage(
     name: str,
-    make: Callable[[], Machine],
+    make: Callable[[str], Machine],
     parts: Iterable[str] = ("text",),
     ending: Ending | None = None,
 ) -> Stage:
     """A stage that gives every text part of these kinds a machine of its own."""
     parts = checked_parts(name, parts)
+    try:
+        make("")
+    except ConfigurationError as error:
+        msg = f"{name}: {error}"
+        raise ConfigurationError(msg) from error
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         flow = TextFlow(make, parts, emit, stage, ending)

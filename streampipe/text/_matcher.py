@@ -121,7 +121,7 @@ class _Cursor:
         try:
             length = rule.check(matched)
         except Exception as error:
-            msg = f"check raised {type(error).__name__}: {error}"
+            msg = f"check raised {type(error).__name__}"
             raise RuleError(msg, rule=rule.name) from error
         if type(length) is not int or not 0 <= length <= len(matched):
             msg = (

@@ -73,7 +73,7 @@ class Scanner:
         try:
             text = make(region.text)
         except Exception as error:
-            msg = f"replacement raised {type(error).__name__}: {error}"
+            msg = f"replacement raised {type(error).__name__}"
             failure = RuleError(msg, rule=region.rule.name)
             self._matcher.close(failure)
             raise failure from error

@@ -59,7 +59,7 @@ class Words:
 def through(chunks: Iterable[Chunk], parts: Any = ("text",), make: Any = Words) -> Witness:
     """Chunks through the machine, without a loop."""
     subject: Subject[Chunk] = Subject()
-    witness, _ = watched(fuse(subject, text_stage("words", make, parts)))
+    witness, _ = watched(fuse(subject, text_stage("words", lambda _: make(), parts)))
     for chunk in chunks:
         subject.on_next(chunk)
     subject.on_completed()
@@ -170,7 +170,9 @@ async def test_a_failing_machine_is_named_and_its_source_closed() -> None:
         def feed(self, piece: str) -> str:
             raise ValueError(piece)
 
-    source = ops.of(TextDelta("0", "secret")).pipe(lambda s: fuse(s, text_stage("words", Broken)))
+    source = ops.of(TextDelta("0", "secret")).pipe(
+        lambda s: fuse(s, text_stage("words", lambda _: Broken()))
+    )
     with pytest.raises(OperatorError, match="'words': ValueError on text-delta") as caught:
         await elements(source)
     assert "secret" not in str(caught.value)
@@ -180,4 +182,4 @@ async def test_a_failing_machine_is_named_and_its_source_closed() -> None:
 def test_an_unknown_part_is_refused(parts: Any) -> None:
     """With the known ones."""
     with pytest.raises(ConfigurationError, match="words: parts must be some of text, reasoning"):
-        text_stage("words", Words, parts)
+        text_stage("words", lambda _: Words(), parts)

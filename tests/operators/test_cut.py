@@ -1,0 +1,235 @@
+"""Operators that cut a text elsewhere, end it, or take something out of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reactivex.subject import Subject
+
+from streampipe import (
+    Agent,
+    Chunk,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from streampipe import operators as ops
+from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.testing import ScriptedModel
+from tests.operators.sources import Counting, Witness, elements, reading, watched
+
+cuts = st.lists(st.integers(0, 9), max_size=40)
+PROSE = "Dr. Who said: no? No! 你好。 Then 👩‍👩‍👧 left.\r\nThe end"
+
+
+def pieces(text: str, sizes: list[int]) -> list[Chunk]:
+    """A text part, cut into pieces of these sizes."""
+    made: list[Chunk] = [TextStart("0")]
+    for size in sizes:
+        made.append(TextDelta("0", text[:size]))
+        text = text[size:]
+    return [*made, TextDelta("0", text), TextEnd("0")]
+
+
+def through(operator: Any, chunks: list[Chunk]) -> Witness:
+    """Chunks through an operator, without a loop."""
+    subject: Subject[Chunk] = Subject()
+    witness, _ = watched(operator(subject))
+    for chunk in chunks:
+        subject.on_next(chunk)
+    subject.on_completed()
+    return witness
+
+
+def texts(items: list[Any], cls: type[TextDelta | ReasoningDelta] = TextDelta) -> list[str]:
+    """The texts of deltas that are not empty."""
+    return [item.text for item in items if isinstance(item, cls) and item.text]
+
+
+# --- rechunk -------------------------------------------------------------------------------
+
+
+@given(cuts, st.sampled_from(["grapheme", "word", "line", "sentence"]))
+def test_rechunk_gives_the_same_pieces_for_any_cutting(sizes: list[int], by: str) -> None:
+    """They join to the text; its part has its start and its end."""
+    out = through(ops.rechunk(by), pieces(PROSE, sizes)).items
+    assert texts(out) == texts(through(ops.rechunk(by), pieces(PROSE, [])).items)
+    assert "".join(texts(out)) == PROSE
+    assert (out[0], out[-1]) == (TextStart("0"), TextEnd("0"))
+
+
+def test_rechunk_cuts_where_people_would() -> None:
+    """A family stays together, a doctor's title ends no sentence."""
+    assert "👩‍👩‍👧" in texts(through(ops.rechunk("grapheme"), pieces(PROSE, [])).items)
+    words = texts(through(ops.rechunk("word"), pieces(PROSE, [])).items)
+    assert words[:3] == ["Dr. ", "Who ", "said: "]
+    assert texts(through(ops.rechunk("sentence"), pieces(PROSE, [])).items)[0] == (
+        "Dr. Who said: no? "
+    )
+
+
+def test_rechunk_lets_go_of_what_gets_too_long() -> None:
+    """After so many characters."""
+    out = through(ops.rechunk("line", max_hold=4), pieces("abcdefgh", [1] * 8)).items
+    assert all(len(text) <= 4 for text in texts(out))
+
+
+@pytest.mark.parametrize("options", [{"by": "page"}, {"max_hold": 0}, {"parts": "html"}])
+def test_rechunk_refuses_bad_options(options: dict[str, Any]) -> None:
+    """When it is built, by its name."""
+    with pytest.raises(ConfigurationError, match="rechunk"):
+        ops.rechunk(**options)
+
+
+# --- stop_at and limit_text ------------------------------------------------------------------
+
+
+@given(cuts, st.booleans())
+def test_stop_at_finds_its_text_however_it_is_cut(sizes: list[int], include: bool) -> None:  # noqa: FBT001 - Hypothesis gives it
+    """What is before it leaves, the part is closed, and the stream completes."""
+    witness = through(ops.stop_at("STOP", include=include), pieces("go on STOP here", sizes))
+    said = "go on STOP" if include else "go on "
+    assert "".join(texts(witness.items)) == said
+    assert (witness.items[-1], witness.ends) == (TextEnd("0"), ["completed"])
+
+
+async def test_stop_at_closes_the_source() -> None:
+    """At once: no more is read from it."""
+    counting = Counting()
+    source = ops.from_aiter(counting).pipe(
+        ops.map(lambda n: TextDelta("0", str(n))),
+        ops.stop_at("5"),
+    )
+    got = await elements(source)
+    assert "".join(texts(got)) == "01234"
+    assert (counting.given, counting.closed) == (6, 1)
+
+
+def test_stop_at_may_leave_the_rest_of_the_stream_alone() -> None:
+    """Then only the rest of the text is dropped, each part for itself."""
+    chunks = [*pieces("a STOP b", [3]), ReasoningDelta("1", "STOP"), *pieces("c", [])]
+    witness = through(ops.stop_at("STOP", close=False), chunks)
+    assert texts(witness.items) == ["a ", "c"]
+    assert [c.type for c in witness.items].count("text-end") == 2
+
+
+async def test_stop_at_ends_a_models_answer() -> None:
+    """The run goes on with what was said."""
+    agent = Agent(
+        model=ScriptedModel([["go ", "on ST", "OP he", "re"]]),
+        output_processors=[ops.stop_at("STOP")],
+    )
+    result = await agent.generate("hi")
+    assert (result.text, result.error) == ("go on ", None)
+
+
+@given(cuts, st.integers(1, 30))
+def test_limit_text_cuts_between_graphemes(sizes: list[int], chars: int) -> None:
+    """As much as fits, the same for any cutting; an emoji is not halved."""
+    out = through(ops.limit_text(chars=chars), pieces(PROSE, sizes)).items
+    said = "".join(texts(out))
+    assert PROSE.startswith(said)
+    assert len(said) <= chars
+    assert said == "".join(texts(through(ops.limit_text(chars=chars), pieces(PROSE, [])).items))
+    assert out[-1] == TextEnd("0")
+
+
+def test_limit_text_counts_tokens() -> None:
+    """By its estimate, or by a function of the user's."""
+    chunks = pieces("one two three four", [5, 5])
+    assert "".join(texts(through(ops.limit_text(tokens=2), chunks).items)) == "one two "
+    by_word = ops.limit_text(tokens=3, count=lambda word: 1)
+    assert "".join(texts(through(by_word, chunks).items)).strip() == "one two three"
+
+
+async def test_limit_text_names_itself_when_the_count_raises() -> None:
+    """Closed."""
+
+    def broken(word: str) -> int:
+        raise ValueError(word)
+
+    source = ops.of(*pieces("secret words here", [])).pipe(ops.limit_text(tokens=3, count=broken))
+    with pytest.raises(OperatorError, match="'limit_text': ValueError on text-delta"):
+        await elements(source)
+
+
+@pytest.mark.parametrize("options", [{}, {"chars": 0}, {"chars": 1, "tokens": 1}])
+def test_limit_text_refuses_bad_options(options: dict[str, Any]) -> None:
+    """When it is built, by its name."""
+    with pytest.raises(ConfigurationError, match="limit_text"):
+        ops.limit_text(**options)
+
+
+def test_stop_at_needs_a_text() -> None:
+    """One or more, none empty."""
+    for sequences in ((), ("",)):
+        with pytest.raises(ConfigurationError, match="stop_at"):
+            ops.stop_at(*sequences)
+
+
+# --- split_tags ----------------------------------------------------------------------------
+
+
+@given(cuts)
+def test_split_tags_makes_reasoning_of_what_stands_inside(sizes: list[int]) -> None:
+    """However the tags are cut; each thought is a part with its start and its end."""
+    text = "<think>hm, 1 < 2</think>Yes<think>or</think>."
+    out: list[Any] = through(ops.split_tags("think"), pieces(text, sizes)).items
+    assert "".join(texts(out)) == "Yes."
+    thoughts: dict[str, str] = {}
+    is_open: list[str] = []
+    for chunk in out:
+        if isinstance(chunk, ReasoningStart):
+            is_open.append(chunk.id)
+        elif isinstance(chunk, ReasoningEnd):
+            is_open.remove(chunk.id)
+        elif isinstance(chunk, ReasoningDelta):
+            assert chunk.id in is_open
+            thoughts[chunk.id] = thoughts.get(chunk.id, "") + chunk.text
+        elif isinstance(chunk, TextDelta) and chunk.text:
+            assert not is_open
+    assert list(thoughts.values()) == ["hm, 1 < 2", "or"]
+    assert (is_open, out[-1]) == ([], TextEnd("0"))
+
+
+async def test_split_tags_in_a_run() -> None:
+    """The result has text and reasoning apart; a thought that is not closed ends with the text."""
+    agent = Agent(
+        model=ScriptedModel([["<thi", "nk>why", "</think", "> so <think>but"]]),
+        output_processors=[ops.split_tags("think")],
+    )
+    result = await agent.generate("hi")
+    assert (result.text, result.reasoning) == (" so ", "whybut")
+
+
+def test_split_tags_keeps_what_the_chunks_carry() -> None:
+    """Run and origin of what is made, and the metadata once."""
+    chunk = TextDelta("0", "<t>a</t>b", {"n": 1}, run_id="r", from_="USER")
+    out: list[Any] = through(ops.split_tags("t"), [chunk]).items
+    assert {(c.run_id, c.from_) for c in out} == {("r", "USER")}
+    assert [c.provider_metadata for c in out if c.provider_metadata] == [{"n": 1}]
+
+
+def test_split_tags_needs_a_name() -> None:
+    """One that can stand in a tag."""
+    for names in ((), ("a b",)):
+        with pytest.raises(ConfigurationError, match="split_tags"):
+            ops.split_tags(*names)
+
+
+async def test_leaving_early_closes_the_source() -> None:
+    """Whatever is held is dropped with it."""
+    counting = Counting()
+    source = ops.from_aiter(counting).pipe(
+        ops.map(lambda n: TextDelta("0", f"{n} ")),
+        ops.rechunk("word"),
+    )
+    async with reading(source) as items:
+        await anext(items)
+    assert counting.closed == 1
