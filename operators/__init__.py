@@ -23,6 +23,7 @@ from streampipe.operators._element import (
 )
 from streampipe.operators._fuse import fusion, revealing
 from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
+from streampipe.operators._json import json_lines, json_objects
 from streampipe.operators._kinds import (
     accumulate_text,
     map_text,
@@ -77,6 +78,8 @@ __all__ = [
     "flat_map",
     "from_aiter",
     "fusion",
+    "json_lines",
+    "json_objects",
     "limit_text",
     "map",
     "map_async",

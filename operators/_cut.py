@@ -18,10 +18,7 @@ from streampipe.operators._core import Enough
 from streampipe.operators._fuse import Stage, fuse
 from streampipe.operators._operator import operator
 from streampipe.operators._text import Delta, Last, text_stage
-from streampipe.text._limit import Limit
-from streampipe.text._split import Splitter
-from streampipe.text._stop import StopAt
-from streampipe.text._tags import TagSplitter
+from streampipe.text import Limit, Splitter, StopAt, TagSplitter
 
 
 @operator

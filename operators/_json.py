@@ -1,0 +1,149 @@
+"""Objects out of the text of an answer, while it streams."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from reactivex import Observable
+
+from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, TextEnd
+from streampipe.errors import ConfigurationError, StructuredOutputError
+from streampipe.operators._core import FAULTS, Emit
+from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
+from streampipe.operators._operator import operator
+from streampipe.text import JsonLines, PartialJson
+
+
+def _objects(
+    name: str,
+    make: Callable[[], Any],
+    feed: Callable[[Any, str], Iterable[Chunk]],
+    finish: Callable[[Any], Iterable[Chunk]],
+) -> Stage:
+    """A stage that reads each text part with a reader of its own, and adds what it makes."""
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        readers: dict[str, Any] = {}
+
+        def made(chunk: Chunk, of: Callable[[], Iterable[Chunk]]) -> list[Chunk]:
+            try:
+                chunks = list(of())
+            except FAULTS as error:
+                raise stage.fault(error, chunk) from error
+            for one in chunks:
+                one.run_id, one.from_ = chunk.run_id, chunk.from_
+            return chunks
+
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            if isinstance(chunk, TextDelta):
+                reader = readers.get(chunk.id)
+                if reader is None:
+                    reader = readers[chunk.id] = make()
+                return emit_all([chunk, *made(chunk, partial(feed, reader, chunk.text))], emit)
+            if isinstance(chunk, TextEnd) and chunk.id in readers:
+                last = made(chunk, partial(finish, readers.pop(chunk.id)))
+                return emit_all([*last, chunk], emit)
+            return emit(chunk)
+
+        def flush() -> Awaitable[Any] | None:
+            end = TextEnd()
+            left: list[Chunk] = []
+            while readers:
+                _, reader = readers.popitem()
+                left += made(end, partial(finish, reader))
+            return emit_all(left, emit)
+
+        return Opened(push, flush)
+
+    return Stage(name, open_)
+
+
+@operator
+def json_objects(source: Observable[Chunk], schema: Any = None) -> Observable[Chunk]:
+    """The JSON that an answer's text is, as objects: growing while it streams, whole at its end.
+
+    The work is linear in the text: a longer one is read again only when it has grown by a
+    sixteenth, so an object may come a little later than its text. Other text around the JSON, such
+    as a Markdown fence, is no part of it.
+
+    Args:
+        source: a stream of chunks.
+        schema: what the object has to be: a pydantic model, dataclass, TypedDict or any other type
+            that pydantic knows. Partial objects are not held to it.
+
+    Returns:
+        The chunks, with an `ObjectChunk` behind the text that it grew with, and an `ObjectResult`
+        before the text's end. It fails with `OperatorError` when the text is no JSON, or does not
+        fit `schema`: the message says where, not what was there.
+
+    Raises:
+        ConfigurationError: pydantic knows no such type.
+    """
+    try:
+        adapter = None if schema is None else TypeAdapter[Any](schema)
+    except PydanticUserError as error:
+        msg = f"json_objects: {schema!r:.80} is no schema: {error.message.splitlines()[0]}"
+        raise ConfigurationError(msg) from error
+
+    def finish(reader: PartialJson) -> list[Chunk]:
+        try:
+            value = reader.finish()
+        except ValueError as error:
+            msg = f"the text is no JSON: {error}"
+            raise StructuredOutputError(msg) from error
+        try:
+            if adapter is not None:
+                adapter.validate_python(value)
+        except ValidationError as error:
+            places = "; ".join(
+                f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}"
+                for e in error.errors(include_input=False)
+            )
+            msg = f"the object does not fit: {places}"
+            raise StructuredOutputError(msg) from error
+        return [ObjectResult(value)]
+
+    def feed(reader: PartialJson, piece: str) -> list[Chunk]:
+        return [ObjectChunk(value) for value in reader.feed(piece)]
+
+    return fuse(source, _objects("json_objects", PartialJson, feed, finish))
+
+
+@operator
+def json_lines(source: Observable[Chunk], *, max_hold: int = 1_000_000) -> Observable[Chunk]:
+    """The JSON lines that an answer's text is, an object a line as soon as the line is complete.
+
+    Args:
+        source: a stream of chunks.
+        max_hold: characters that a line may have.
+
+    Returns:
+        The chunks, with an `ObjectChunk` for every line behind the text that completed it. It fails
+        with `OperatorError` when a line is no JSON or too long.
+
+    Raises:
+        ConfigurationError: `max_hold` is below 1.
+    """
+    if max_hold < 1:
+        msg = f"json_lines: max_hold must be 1 or more characters, not {max_hold}"
+        raise ConfigurationError(msg)
+
+    def read(values: Iterable[Any]) -> list[Chunk]:
+        try:
+            return [ObjectChunk(value) for value in values]
+        except ValueError as error:
+            raise StructuredOutputError(str(error)) from error
+
+    return fuse(
+        source,
+        _objects(
+            "json_lines",
+            lambda: JsonLines(max_hold=max_hold),
+            lambda reader, piece: read(reader.feed(piece)),
+            lambda reader: read(reader.finish()),
+        ),
+    )

@@ -1,0 +1,119 @@
+"""Objects out of the text of an answer, while it streams."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from reactivex.subject import Subject
+
+from streampipe import Chunk, ObjectChunk, ObjectResult, TextDelta, TextEnd, TextStart
+from streampipe import operators as ops
+from streampipe.errors import ConfigurationError, OperatorError
+from tests.operators.sources import Witness, watched
+
+cuts = st.lists(st.integers(0, 9), max_size=30)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-99, 99) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+objects = st.dictionaries(st.text(max_size=3), values, max_size=4)
+
+
+class Dish(BaseModel):
+    """What is asked for."""
+
+    name: str
+    minutes: int
+
+
+def pieces(text: str, sizes: list[int]) -> list[Chunk]:
+    """A text part, cut into pieces of these sizes."""
+    made: list[Chunk] = [TextStart("0")]
+    for size in sizes:
+        made.append(TextDelta("0", text[:size]))
+        text = text[size:]
+    return [*made, TextDelta("0", text), TextEnd("0")]
+
+
+def through(operator: Any, chunks: list[Chunk]) -> Witness:
+    """Chunks through an operator, without a loop."""
+    subject: Subject[Chunk] = Subject()
+    witness, _ = watched(operator(subject))
+    for chunk in chunks:
+        subject.on_next(chunk)
+    subject.on_completed()
+    return witness
+
+
+@given(objects, cuts)
+def test_the_last_object_is_the_whole_one(value: dict[str, Any], sizes: list[int]) -> None:
+    """For any cutting, with a fence around it; the text passes as it is."""
+    chunks = pieces(f"```json\n{json.dumps(value)}\n```", sizes)
+    out = through(ops.json_objects(), chunks).items
+    assert [c for c in out if not isinstance(c, ObjectChunk | ObjectResult)] == chunks
+    assert [c.object for c in out if isinstance(c, ObjectResult)] == [value]
+    assert out[-1] == TextEnd("0")
+
+
+def test_objects_grow() -> None:
+    """Each behind the text that it came with, no two in a row the same."""
+    chunks = pieces('{"name": "soup", "minutes": 20}', [13, 3, 14])
+    out = through(ops.json_objects(Dish), chunks).items
+    grown = [c.object for c in out if isinstance(c, ObjectChunk)]
+    assert grown == [{"name": "sou"}, {"name": "soup"}, {"name": "soup", "minutes": 20}]
+    assert out[-2] == ObjectResult({"name": "soup", "minutes": 20})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"name": "secret", "minutes": "secret"}', "does not fit: minutes: Input should be"),
+        ('{"name": "secret"}', "minutes: Field required"),
+        ('{"name": "secret', "the text is no JSON"),
+        ("secret", "the text is no JSON"),
+    ],
+)
+def test_what_does_not_fit_is_named_without_the_text(text: str, message: str) -> None:
+    """The place and what is wrong there."""
+    witness = through(ops.json_objects(Dish), pieces(text, [5]))
+    (error,) = witness.ends
+    assert isinstance(error, OperatorError)
+    assert message in str(error)
+    assert "secret" not in str(error)
+
+
+def test_a_type_without_a_schema_is_refused() -> None:
+    """When it is built."""
+    with pytest.raises(ConfigurationError, match=r"json_objects: .* is no schema"):
+        ops.json_objects(type("Strange", (), {}))
+
+
+@given(st.lists(objects, max_size=4), cuts)
+def test_every_line_is_an_object(lines: list[dict[str, Any]], sizes: list[int]) -> None:
+    """With or without a line end behind the last."""
+    for end in ("", "\n", "\n\n"):
+        text = "\n".join(json.dumps(line) for line in lines) + end
+        out = through(ops.json_lines(), pieces(text, sizes)).items
+        assert [c.object for c in out if isinstance(c, ObjectChunk)] == lines
+
+
+def test_a_bad_line_is_named() -> None:
+    """By its number; those before it have left."""
+    witness = through(ops.json_lines(), pieces('{"a": 1}\n{"secret\n{}', [9]))
+    assert [c.object for c in witness.items if isinstance(c, ObjectChunk)] == [{"a": 1}]
+    assert "line 2 is no JSON" in str(witness.ends[0])
+    assert "secret" not in str(witness.ends[0])
+
+
+def test_a_line_without_end_fails() -> None:
+    """It is not held for ever."""
+    witness = through(ops.json_lines(max_hold=20), pieces("[" * 50, [5] * 8))
+    assert "longer than 20 characters" in str(witness.ends[0])
+    with pytest.raises(ConfigurationError, match="max_hold must be 1 or more"):
+        ops.json_lines(max_hold=0)
