@@ -8,11 +8,15 @@ from __future__ import annotations
 from streampipe.text._json import JsonLines, PartialJson
 from streampipe.text._limit import Limit
 from streampipe.text._matcher import Matcher, Region
+from streampipe.text._pii import pii
+from streampipe.text._presets import presets
 from streampipe.text._rule import MatchLimitError, Rule, RuleError
 from streampipe.text._scanner import Scanner, redacted
+from streampipe.text._secrets import secrets
 from streampipe.text._split import Splitter
 from streampipe.text._stop import StopAt
 from streampipe.text._tags import TagSplitter
+from streampipe.text._urls import urls
 
 __all__ = [
     "JsonLines",
@@ -27,5 +31,9 @@ __all__ = [
     "Splitter",
     "StopAt",
     "TagSplitter",
+    "pii",
+    "presets",
     "redacted",
+    "secrets",
+    "urls",
 ]
