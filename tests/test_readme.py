@@ -16,7 +16,7 @@ from streampipe.models._catalog import _PROVIDERS
 from tests.test_docs import blocks, run_page
 
 TEXT = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
-LONGEST = 249  # lines
+LONGEST = 275  # lines
 LISTS = {
     "input_processors": INPUT_HOOKS,
     "output_processors": OUTPUT_HOOKS,
