@@ -103,14 +103,19 @@ class Automaton:
         """
         self._nodes, self._start, self.alphabet = compile_nfa(parse(pattern, flags))
         self._states: dict[tuple[tuple[_Thread, ...], int, bool], State] = {}
+        self._starts: dict[int, State] = {}  # by what is before them
         self._size = 0
         self._made = 0
 
     def start(self, before: str) -> State:
         """The state from which a text is read on behind the character `before`, or its `EDGE`."""
-        threads = _Threads(self._nodes)
-        threads.add(0, self._start, self.alphabet[before])
-        return self._state(threads.found, 0, is_matched=False)
+        bits = self.alphabet[before]
+        state = self._starts.get(bits)
+        if state is None:
+            threads = _Threads(self._nodes)
+            threads.add(0, self._start, bits)
+            state = self._starts[bits] = self._state(threads.found, 0, is_matched=False)
+        return state
 
     def step(self, state: State, bits: int) -> tuple[State, Move | None]:
         """The edge of a character with these bits."""
@@ -149,6 +154,7 @@ class Automaton:
             for state in list(self._states.values()):
                 state.forget()
             self._states.clear()
+            self._starts.clear()
             self._size = 0
 
     def _state(self, threads: list[_Thread], attempts: int, *, is_matched: bool) -> State:
@@ -168,7 +174,7 @@ class _Threads:
     def __init__(self, nodes: list[Node]) -> None:
         self.found: list[_Thread] = []
         self._nodes = nodes
-        self._seen: dict[int, list[tuple[int, ...]]] = {}
+        self._seen: set[tuple[int, tuple[int, ...]]] = set()
 
     def add(self, attempt: int, node: int, before: int) -> bool:
         """Add where an attempt can get to from a node without consuming anything.
@@ -181,30 +187,27 @@ class _Threads:
         Returns:
             Whether it gets to a match whatever follows. Then no thread may be added any more.
         """
+        seen = self._seen
         stack: list[tuple[int, tuple[int, ...]]] = [(node, ())]
         while stack:
-            node, needs = stack.pop()
-            if self._is_known(node, needs):
+            here = node, needs = stack.pop()
+            if here in seen or (node, ()) in seen:  # a preferred thread needs no more than this
                 continue
-            if node == MATCH and not needs:
-                return True
+            seen.add(here)
+            if node == MATCH:
+                if not needs:
+                    return True
+                self.found.append((attempt, node, needs))
+                continue
             place = self._nodes[node]
-            if node == MATCH or isinstance(place, Consume):
+            if isinstance(place, Consume):
                 self.found.append((attempt, node, needs))
             elif isinstance(place, Split):
-                stack.extend((target, needs) for target in reversed(place.targets))
+                stack += [(target, needs) for target in reversed(place.targets)]
             elif not place.behind:
                 stack.append((place.then, tuple(sorted({*needs, place.mask}))))
             elif before & place.mask:
                 stack.append((place.then, needs))
-        return False
-
-    def _is_known(self, node: int, needs: tuple[int, ...]) -> bool:
-        """Whether a preferred thread is there that needs no more of the next character."""
-        earlier = self._seen.setdefault(node, [])
-        if any(set(needs).issuperset(other) for other in earlier):
-            return True
-        earlier.append(needs)
         return False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streampipe.errors import ConfigurationError, RunStateError
@@ -13,7 +13,7 @@ from streampipe.text._rule import MatchLimitError, Rule, RuleError
 
 __all__ = ["Matcher", "Region"]
 
-PIECE = 128
+PIECE = 32
 """Characters of a long text that are read at once: after a match the next are read fast again."""
 
 _FINISHED = "the text is finished; another text needs another matcher"
@@ -41,20 +41,16 @@ _Span = tuple[int, int, int]
 class _Cursor:
     """One rule's way through a text."""
 
-    __slots__ = ("_automaton", "_found", "_rule", "at", "starts", "state")
+    __slots__ = ("_automaton", "_found", "_number", "_rule", "at", "starts", "state")
 
-    def __init__(self, rule: Rule, automaton: Automaton) -> None:
+    def __init__(self, number: int, rule: Rule, automaton: Automaton) -> None:
+        self._number = number
         self._rule = rule
         self._automaton = automaton
         self._found: tuple[int, int] | None = None  # a match that is not decided yet
         self.state = automaton.start(EDGE)
         self.starts: list[int] = []  # of the attempts, the oldest first
         self.at = 0
-
-    @property
-    def frontier(self) -> int:
-        """Every match that begins before this place is known."""
-        return self.starts[0] if self.starts else self.at
 
     def resume(self, state: State, ages: tuple[int, ...], at: int) -> None:
         """Stand at a place of the text, in a state without a match."""
@@ -66,52 +62,62 @@ class _Cursor:
         """What `resume` takes."""
         return tuple([self.at - start for start in self.starts])
 
-    def read(self, text: str, base: int) -> Iterator[tuple[int, int]]:
-        """Read on to the end of what there is, which begins at `base`; yields the matches."""
-        while True:
-            self._run(text, base)
-            self._check_limit()
-            if self._found is None or self.state.threads:
-                return
-            yield from self._settle(self._found, text, base)
+    @property
+    def frontier(self) -> int:
+        """Every match that begins before this place is known."""
+        return self.starts[0] if self.starts else self.at
 
-    def finish(self, text: str, base: int) -> Iterator[tuple[int, int]]:
-        """Read on to the end of the whole text; yields the matches."""
+    def read(self, text: str, base: int) -> list[_Span]:
+        """Read on to the end of what there is, which begins at `base`; returns the matches."""
+        spans: list[_Span] = []
+        self._run(text, base)
+        while self._found is not None and not self.state.threads:
+            spans += self._settle(self._found, text, base)
+            self._run(text, base)
+        return spans
+
+    def finish(self, text: str, base: int) -> list[_Span]:
+        """Read on to the end of the whole text; returns the matches."""
+        spans: list[_Span] = []
         while True:
-            yield from self.read(text, base)
+            spans += self.read(text, base)
             self.state, move = self.state[EDGE]
             if move is not None:
-                self._follow(move)
+                self._follow(move, self.at)
             if self._found is None:
-                return
-            yield from self._settle(self._found, text, base)
+                return spans
+            spans += self._settle(self._found, text, base)
 
     def _run(self, text: str, base: int) -> None:
         """Read on to the end, or until a match is decided."""
-        for char in text[self.at - base :]:
-            self.state, move = self.state[char]
+        state, at = self.state, self.at
+        for char in text[at - base :]:
+            state, move = state[char]
             if move is not None:
-                self._check_limit()
-                self._follow(move)
-            self.at += 1
-            if not self.state.threads and self._found is not None:
-                return
+                self._follow(move, at)
+                if not state.threads and self._found is not None:
+                    at += 1
+                    break
+            at += 1
+        self.state, self.at = state, at
+        self._check_limit(at)
 
-    def _follow(self, move: Move) -> None:
-        starts = [*self.starts, self.at]
+    def _follow(self, move: Move, at: int) -> None:
+        """Do to the attempts what the character at `at` does."""
+        self._check_limit(at)
+        starts = [*self.starts, at]
         if move.matched is not None:
-            self._found = starts[move.matched], self.at + move.including
+            self._found = starts[move.matched], at + move.including
         self.starts = [starts[number] for number in move.kept]
 
-    def _settle(self, found: tuple[int, int], text: str, base: int) -> Iterator[tuple[int, int]]:
+    def _settle(self, found: tuple[int, int], text: str, base: int) -> list[_Span]:
         """Take a match, or what the rule's check leaves of it, and go on behind it."""
         start, stop = found
-        self._found = None
         length = self._checked(text[start - base : stop - base])
-        if length:
-            yield start, start + length
         at = start + (length or 1)
+        self._found = None
         self.resume(self._automaton.start(text[at - base - 1]), (), at)
+        return [(start, start + length, self._number)] if length else []
 
     def _checked(self, matched: str) -> int:
         """How many of the matched characters are a real match."""
@@ -131,8 +137,8 @@ class _Cursor:
             raise RuleError(msg, rule=rule.name)
         return length
 
-    def _check_limit(self) -> None:
-        if self.starts and self.at - self.starts[0] > self._rule.max_match:
+    def _check_limit(self, at: int) -> None:
+        if self.starts and at - self.starts[0] > self._rule.max_match:
             msg = (
                 f"a match is still undecided after {self._rule.max_match} characters; bound the "
                 "pattern's repeats, or give a larger max_match"
@@ -182,10 +188,8 @@ class Matcher:
         self._rules = tuple(rules)
         keys = tuple((rule.pattern, int(rule.flags), rule.max_match) for rule in rules)
         self._program = program(keys)
-        self._state: JointState | None = self._program.start()  # None: the cursors read
-        self._cursors = [
-            _Cursor(rule, one) for rule, one in zip(rules, self._program.automata, strict=True)
-        ]
+        self._state: JointState | None = self._program.start  # None: the cursors read
+        self._cursors: list[_Cursor] = []  # made when there is something to read for them
         self._base = 0  # where what is kept begins in the text
         self._kept = ""
         self._spans: list[_Span] = []  # known matches in or behind what is kept
@@ -261,6 +265,9 @@ class Matcher:
         if self._failure is not None:
             raise self._failure
         base = self._base
+        if not self._cursors:
+            numbered = enumerate(zip(self._rules, self._program.automata, strict=True))
+            self._cursors = [_Cursor(number, rule, one) for number, (rule, one) in numbered]
         if self._state is not None:
             at = base + len(self._kept)
             for cursor, (state, ages) in zip(self._cursors, self._state.parts, strict=True):
@@ -268,9 +275,8 @@ class Matcher:
             self._state = None
         text = self._kept + text
         try:
-            for number, cursor in enumerate(self._cursors):
-                matches = cursor.finish(text, base) if is_end else cursor.read(text, base)
-                self._spans += [(start, stop, number) for start, stop in matches]
+            for cursor in self._cursors:
+                self._spans += cursor.finish(text, base) if is_end else cursor.read(text, base)
         except BaseException as error:
             self.close(error)
             raise

@@ -52,7 +52,12 @@ class JointState(dict[str, "JointState"]):
 
 
 class Program:
-    """All joint states that were needed so far; shared by all who look for the same patterns."""
+    """All joint states that were needed so far; shared by all who look for the same patterns.
+
+    Attributes:
+        automata: that of each rule.
+        start: the state before a text.
+    """
 
     def __init__(self, keys: tuple[tuple[str, int, int], ...]) -> None:
         """Take the pattern, the flags and the `max_match` of each rule."""
@@ -61,10 +66,7 @@ class Program:
         self._states: dict[tuple[int | tuple[int, ...], ...], JointState] = {}
         self._size = 0
         self._lost = JointState(self, (), LOST)
-
-    def start(self) -> JointState:
-        """The state before a text."""
-        return self._state([(one.start(EDGE), ()) for one in self.automata])
+        self.start = self._state([(one.start(EDGE), ()) for one in self.automata])
 
     def join(self, parts: list[Part]) -> JointState | None:
         """The state in which the rules stand so, None where one has a match or is too old."""
