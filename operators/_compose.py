@@ -294,6 +294,15 @@ def parallel(source: Observable[Chunk], *processors: Any) -> Observable[Chunk]:
     names = [str(getattr(processor, "id", processor)) for processor in processors]
     is_async = any(stage.is_async for way in ways for stage in way)
 
+    stage = Stage("parallel", _side_by_side(ways, names), is_async=is_async)
+    return fuse(source, stage)
+
+
+def _side_by_side(
+    ways: list[tuple[Stage, ...]], names: list[str]
+) -> Callable[[Emit[Chunk], Stage], Opened]:
+    """Give each chunk to all of these ways, and settle what they make of it."""
+
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         made: list[list[Chunk]] = [[] for _ in ways]
         kernels = [Kernel(way, out.append, stage) for way, out in zip(ways, made, strict=True)]
@@ -334,7 +343,7 @@ def parallel(source: Observable[Chunk], *processors: Any) -> Observable[Chunk]:
 
         return Opened(push)
 
-    return fuse(source, Stage("parallel", open_, is_async=is_async))
+    return open_
 
 
 async def _all(waits: list[Awaitable[Any]]) -> None:
