@@ -1,4 +1,4 @@
-"""Text cut where people would cut it: at graphemes, words, lines or sentences."""
+"""Text cut where people would cut it: at graphemes, words, lines, sentences or separators."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Callable
 import regex  # type: ignore[import-untyped]  # it ships no types
 
 from streampipe.errors import ConfigurationError
+from streampipe.text._matcher import Matcher, Region
+from streampipe.text._rule import Rule
 
 __all__ = ["Splitter", "longest_whole"]
 
@@ -61,55 +63,76 @@ class Splitter:
       brackets and white space behind it; or up to a blank line. No end is the point of a decimal,
       of a common abbreviation ("Dr.", "U.S."), of an initial or of a numbered line, nor one that a
       lower-case letter follows.
+    * a compiled pattern: up to what it matches, the match included. It has to be one that a `Rule`
+      takes, since only such a match is certain before the whole text is there.
 
-    No cut falls inside a grapheme, unless that is longer than `max_hold` itself.
+    No cut falls inside a grapheme, unless that is longer than `max_hold` itself or the pattern
+    ends there.
 
     >>> words = Splitter("word")
     >>> words.feed("Hel"), words.feed("lo, wor"), words.feed("ld"), words.finish()
     ([], ['Hello, '], [], ['world'])
     """
 
-    __slots__ = ("_find_end", "_held", "_max_hold")
+    __slots__ = ("_find_end", "_held", "_matcher", "_max_hold")
 
-    def __init__(self, by: str, *, max_hold: int = 200) -> None:
+    def __init__(self, by: str | re.Pattern[str], *, max_hold: int = 200) -> None:
         """Start before the first character.
 
         Args:
-            by: what to cut into.
+            by: what to cut into, or the pattern of what stands between.
             max_hold: the longest piece, in characters. A longer one is cut at the last grapheme
                 boundary that leaves so many at most.
 
         Raises:
-            ConfigurationError: `by` is none of these, or `max_hold` is below 1.
+            ConfigurationError: `by` is none of these, a pattern that no `Rule` takes, or `max_hold`
+                is below 1.
         """
-        find_end = _FIND_END.get(by)
-        if find_end is None:
-            msg = f"Splitter: by is {by!r}; give one of {', '.join(map(repr, _FIND_END))}"
-            raise ConfigurationError(msg)
         if max_hold < 1:
             raise ConfigurationError(f"Splitter: max_hold is {max_hold}; give 1 or more characters")
-        self._find_end = find_end
+        self._matcher: Matcher | None = None
+        self._find_end: FindEnd = _grapheme_end
+        if isinstance(by, re.Pattern):
+            rule = Rule("separator", by.pattern, flags=by.flags)
+            self._matcher = Matcher([rule])
+        elif by in _FIND_END:
+            self._find_end = _FIND_END[by]
+        else:
+            kinds = ", ".join(map(repr, _FIND_END))
+            msg = f"Splitter: by is {by!r}; give one of {kinds}, or a compiled pattern"
+            raise ConfigurationError(msg)
         self._max_hold = max_hold
         self._held = ""
 
     @property
     def held(self) -> int:
-        """How many characters wait for the end of their piece: at most `max_hold`."""
-        return len(self._held)
+        """How many characters wait for the end of their piece.
+
+        At most `max_hold`; of a pattern's match that is not decided, 4096 more.
+        """
+        return len(self._held) + (self._matcher.held if self._matcher is not None else 0)
 
     def feed(self, piece: str) -> list[str]:
-        """Take the next characters; give the pieces that are complete."""
+        """Take the next characters; give the pieces that are complete.
+
+        Raises:
+            MatchLimitError: the pattern's match is undecided after 4096 characters.
+        """
+        if self._matcher is not None:
+            return self._separated(self._matcher.feed(piece))
         text = self._held + piece
-        most = self._max_hold
+        if self._find_end is _grapheme_end and text and _PLAIN.fullmatch(text):
+            self._held = text[-1]
+            return list(text[:-1])  # the usual case; the loop comes to the same
         pieces: list[str] = []
         start = 0
         while True:
             # No search looks further than this, and none looks back: that keeps the work linear,
             # and makes a piece depend on nothing but the text from its beginning.
-            window = text[start : start + most + 1]
+            window = text[start : start + self._max_hold + 1]
             end = self._find_end(window)
-            if not 0 < end <= most:
-                if len(window) <= most:
+            if not 0 < end <= self._max_hold:
+                if len(window) <= self._max_hold:
                     self._held = window
                     return pieces
                 end = longest_whole(window)
@@ -117,9 +140,32 @@ class Splitter:
             start += end
 
     def finish(self) -> list[str]:
-        """The text has ended: give the last piece, if there is one."""
-        held, self._held = self._held, ""
-        return [held] if held else []
+        """The text has ended: give the last piece, if there is one.
+
+        Raises:
+            MatchLimitError: as `feed`.
+        """
+        pieces = self._separated(self._matcher.finish()) if self._matcher is not None else []
+        if self._held:
+            pieces.append(self._held)
+            self._held = ""
+        return pieces
+
+    def _separated(self, parts: list[str | Region]) -> list[str]:
+        """The pieces that are complete with what the matcher lets go; each `Region` ends one."""
+        pieces: list[str] = []
+        for part in parts:
+            text = self._held + (part if isinstance(part, str) else part.text)
+            start = 0
+            while len(text) - start > self._max_hold:
+                end = start + longest_whole(text[start : start + self._max_hold + 1])
+                pieces.append(text[start:end])
+                start = end
+            self._held = text[start:]
+            if isinstance(part, Region):
+                pieces.append(self._held)
+                self._held = ""
+        return pieces
 
 
 def longest_whole(window: str) -> int:
@@ -152,7 +198,7 @@ def _sentence_end(window: str) -> int:
         end = found.end()
         if end == len(window):
             return 0
-        if _ends_sentence(window, found) and GRAPHEME.match(window[end - 1 :]).end() == 1:
+        if _ends_sentence(window, found) and _grapheme_end(window[end - 1 :]) == 1:
             return end
     return 0
 

@@ -1,8 +1,10 @@
-"""Splitting where people would: grapheme, word, line, sentence."""
+"""Splitting where people would: grapheme, word, line, sentence, separator."""
 
 from __future__ import annotations
 
 import io
+import re
+from itertools import pairwise
 
 import pytest
 import regex  # type: ignore[import-untyped]  # it ships no types
@@ -10,29 +12,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.errors import ConfigurationError
-from streampipe.text._split import Splitter
+from streampipe.text import MatchLimitError, Splitter
 from tests.text.cuttings import cuttings, flat, texts
 
 KINDS = ("grapheme", "word", "line", "sentence")
+SEPARATORS = (re.compile("[.\n]+"), re.compile(r"\bx|</?TAG>", re.IGNORECASE))
 kinds = st.sampled_from(KINDS)
+any_by = st.sampled_from([*KINDS, *SEPARATORS])
 FAMILY = "👩\u200d👩\u200d👧"
 
 
-def split(by: str, pieces: list[str], max_hold: int = 200) -> list[str]:
+def split(by: str | re.Pattern[str], pieces: list[str], max_hold: int = 200) -> list[str]:
     """All that a splitter gives for these pieces."""
     splitter = Splitter(by, max_hold=max_hold)
     return [*flat(splitter.feed(piece) for piece in pieces), *splitter.finish()]
 
 
-@given(kinds, cuttings(), st.integers(1, 12) | st.just(200))
-def test_cuts_do_not_show(by: str, cutting: tuple[str, list[str]], max_hold: int) -> None:
+@given(any_by, cuttings(), st.integers(1, 12) | st.just(200))
+def test_cuts_do_not_show(
+    by: str | re.Pattern[str], cutting: tuple[str, list[str]], max_hold: int
+) -> None:
     """Which pieces come out is up to the text alone."""
     text, pieces = cutting
     assert split(by, pieces, max_hold) == split(by, [text], max_hold)
 
 
-@given(kinds, texts, st.integers(1, 12))
-def test_pieces_join_to_the_text(by: str, text: str, max_hold: int) -> None:
+@given(any_by, texts, st.integers(1, 12))
+def test_pieces_join_to_the_text(by: str | re.Pattern[str], text: str, max_hold: int) -> None:
     """Nothing is lost, no piece is empty or longer than allowed."""
     out = split(by, [text], max_hold)
     assert "".join(out) == text
@@ -74,6 +80,15 @@ def test_graphemes_are_those_of_unicode(text: str) -> None:
 def test_lines_are_those_of_a_file(text: str) -> None:
     """The same lines as a text file read with universal newlines, their ends kept."""
     assert split("line", [text], 10_000) == list(io.StringIO(text, newline=""))
+
+
+@given(cuttings(), st.sampled_from(SEPARATORS))
+def test_a_pattern_ends_pieces(cutting: tuple[str, list[str]], by: re.Pattern[str]) -> None:
+    """Each of its matches ends a piece; they are those in the whole text."""
+    text, pieces = cutting
+    ends = [found.end() for found in by.finditer(text)]
+    expected = [text[begin:end] for begin, end in pairwise([0, *ends, len(text)])]
+    assert split(by, pieces, 10_000) == [piece for piece in expected if piece]
 
 
 @given(st.text(st.sampled_from("aé.,… \t\n\x1c"), max_size=40))
@@ -124,9 +139,13 @@ def test_pieces_are_what_a_reader_expects(by: str, pieces: list[str]) -> None:
         ("line", "abcd\nef\n", 4, ["abcd", "\n", "ef\n"]),
         ("line", "abc\r\nd", 4, ["abc", "\r\n", "d"]),
         ("grapheme", "e\u0301\u0301\u0301x", 3, ["e\u0301\u0301", "\u0301", "x"]),
+        (re.compile(";"), "abcdefg;;h;i", 3, ["abc", "def", "g;", ";", "h;", "i"]),
+        (re.compile("--"), f"abc{FAMILY}--d", 5, ["abc", FAMILY, "--", "d"]),
     ],
 )
-def test_a_long_piece_is_cut(by: str, text: str, max_hold: int, pieces: list[str]) -> None:
+def test_a_long_piece_is_cut(
+    by: str | re.Pattern[str], text: str, max_hold: int, pieces: list[str]
+) -> None:
     """At the last grapheme boundary within `max_hold`; an endless grapheme at `max_hold`."""
     assert split(by, list(text), max_hold) == pieces
 
@@ -138,17 +157,17 @@ def test_a_line_leaves_with_its_end() -> None:
     assert (splitter.feed("b\r"), splitter.held) == ([], 2)
 
 
-@pytest.mark.parametrize("by", KINDS)
+@pytest.mark.parametrize("by", [*KINDS, re.compile(r"\.+x|\s")])
 @pytest.mark.parametrize("text", ["a", " ", "\u0301", ". ", "漢", "\n", "Mr. "])
-def test_long_texts_take_linear_time(by: str, text: str) -> None:
-    """Two hundred thousand characters at once are no burden, whatever they are."""
-    assert sum(map(len, split(by, [text * (200_000 // len(text))]))) == 200_000
+def test_long_texts_take_linear_time(by: str | re.Pattern[str], text: str) -> None:
+    """Fifty thousand characters at once are no burden, whatever they are."""
+    assert sum(map(len, split(by, [text * (50_000 // len(text))]))) == 50_000
 
 
 @pytest.mark.parametrize("by", ["", "words", "\\n"])
 def test_a_kind_that_is_none_is_refused(by: str) -> None:
     """The error names the kinds there are."""
-    with pytest.raises(ConfigurationError, match=r"Splitter: by is .*'grapheme', 'word', 'line'"):
+    with pytest.raises(ConfigurationError, match=r"by is .*'grapheme', .* or a compiled pattern"):
         Splitter(by)
 
 
@@ -157,3 +176,19 @@ def test_a_hold_that_holds_nothing_is_refused(max_hold: int) -> None:
     """There has to be room for one character."""
     with pytest.raises(ConfigurationError, match=rf"Splitter: max_hold is {max_hold}; give 1"):
         Splitter("word", max_hold=max_hold)
+
+
+@pytest.mark.parametrize("pattern", ["", "a*", r"(a)\1", "a$", "(?<=ab)c", "(?m)^"])
+def test_a_pattern_that_no_rule_takes_is_refused(pattern: str) -> None:
+    """Its matches could not be told while the text is still arriving."""
+    with pytest.raises(ConfigurationError, match="rule 'separator'"):
+        Splitter(re.compile(pattern))
+
+
+def test_a_match_without_end_is_refused() -> None:
+    """What is not decided after 4096 characters fails, rather than being held for ever."""
+    splitter = Splitter(re.compile("-+x"))
+    assert splitter.feed("a--" + "-" * 4_000) == []
+    assert splitter.held == 4_003
+    with pytest.raises(MatchLimitError, match="rule 'separator'"):
+        splitter.feed("-" * 100)
