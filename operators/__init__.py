@@ -54,6 +54,14 @@ from streampipe.operators._output import (
 from streampipe.operators._process import process, process_all
 from streampipe.operators._recover import catch_api_error, fallback, retry, retry_api
 from streampipe.operators._rules import Match, block, detect, redact, replace
+from streampipe.operators._time import (
+    deadline,
+    debounce,
+    heartbeat,
+    throttle,
+    timeout_first,
+    timeout_idle,
+)
 
 __all__ = [
     "Flowable",
@@ -69,6 +77,8 @@ __all__ = [
     "catch_api_error",
     "concat",
     "create",
+    "deadline",
+    "debounce",
     "detect",
     "distinct_until_changed",
     "explain",
@@ -78,6 +88,7 @@ __all__ = [
     "flat_map",
     "from_aiter",
     "fusion",
+    "heartbeat",
     "json_lines",
     "json_objects",
     "limit_text",
@@ -114,6 +125,9 @@ __all__ = [
     "take_while",
     "tap",
     "text",
+    "throttle",
+    "timeout_first",
+    "timeout_idle",
     "to_aiter",
     "to_jsonl",
     "to_sse",
