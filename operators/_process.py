@@ -140,6 +140,7 @@ class OutputStage:
             if cls is not TextDelta and cls in _APART:
                 return emit_all(through(part, 0), emit)
             index = 1
+            result: Any = None
             try:
                 for hook, args, remember, index in stages:  # noqa: B007 - read below
                     if remember is not None:
@@ -266,6 +267,7 @@ class OutputStage:
             if cls is not TextDelta and cls in _APART:
                 return await self._through_async(part, 0, emit)
             index = 1
+            result: Any = None
             try:
                 for hook, args, remember, index, is_async in stages:  # noqa: B007 - read below
                     if remember is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from dataclasses import replace as copied
 from typing import Any
 
 from reactivex import Observable
@@ -36,12 +37,8 @@ def rules_of(name: str, rules: Rules, replacement: Any = None) -> tuple[Rule, ..
         if isinstance(rule, str):
             shown = REDACTED if replacement is None else replacement
             made.append(Rule(f"pattern {number}", rule, shown))
-        elif isinstance(rule, Rule) and replacement is None:
-            made.append(rule)
         elif isinstance(rule, Rule):
-            made.append(
-                Rule(rule.name, rule.pattern, replacement, rule.check, rule.flags, rule.max_match)
-            )
+            made.append(rule if replacement is None else copied(rule, replacement=replacement))
         else:
             msg = f"{name}: takes patterns and rules, not {rule!r:.80}"
             raise ConfigurationError(msg)

@@ -47,6 +47,11 @@ def through(operator: Any, chunks: list[Chunk]) -> Witness:
     return witness
 
 
+def digit(number: int) -> Chunk:
+    """A number as a piece of text."""
+    return TextDelta("0", f"{number} ")
+
+
 def texts(items: list[Any], cls: type[TextDelta | ReasoningDelta] = TextDelta) -> list[str]:
     """The texts of deltas that are not empty."""
     return [item.text for item in items if isinstance(item, cls) and item.text]
@@ -103,11 +108,11 @@ async def test_stop_at_closes_the_source() -> None:
     """At once: no more is read from it."""
     counting = Counting()
     source = ops.from_aiter(counting).pipe(
-        ops.map(lambda n: TextDelta("0", str(n))),
+        ops.map(digit),
         ops.stop_at("5"),
     )
     got = await elements(source)
-    assert "".join(texts(got)) == "01234"
+    assert "".join(texts(got)) == "0 1 2 3 4 "
     assert (counting.given, counting.closed) == (6, 1)
 
 
@@ -227,7 +232,7 @@ async def test_leaving_early_closes_the_source() -> None:
     """Whatever is held is dropped with it."""
     counting = Counting()
     source = ops.from_aiter(counting).pipe(
-        ops.map(lambda n: TextDelta("0", f"{n} ")),
+        ops.map(digit),
         ops.rechunk("word"),
     )
     async with reading(source) as items:

@@ -153,8 +153,12 @@ async def test_a_function_that_raises_is_named_once(name: str) -> None:
     assert isinstance(error, OperatorError)
     assert str(error) == f"operator {name!r}: ValueError on text-delta"
     assert isinstance(error.__cause__, ValueError)
+
+    def said(_number: int) -> Chunk:
+        return chunk
+
     counting = Counting()
-    source = ops.from_aiter(counting).pipe(ops.map(lambda _: chunk), FAULTY[name])
+    source = ops.from_aiter(counting).pipe(ops.map(said), FAULTY[name])
     with pytest.raises(OperatorError, match=name):
         await elements(source)
     assert counting.closed == 1
@@ -210,8 +214,7 @@ def test_an_element_may_be_emitted_from_within() -> None:
 
 async def test_a_slow_end_is_waited_for_in_the_middle_of_many() -> None:
     """What one element becomes leaves one at a time; the source waits as well."""
-    many = ops.flat_map(lambda n: [n] * 5)
-    both = ops.pipe(many, ops.stateful(list[int], lambda _, n: [n, n]))
+    both = ops.pipe(ops.flat_map(twice), ops.stateful(list[int], keep, rest))
     counting = Counting()
     async with reading(ops.from_aiter(counting).pipe(both), high_water=1) as items:
         await anext(items)
