@@ -127,12 +127,13 @@ class _Cursor:
         try:
             length = rule.check(matched)
         except Exception as error:
-            msg = f"check raised {type(error).__name__}"
+            msg = f"check raised {type(error).__name__}"  # not its words: they may quote the text
             raise RuleError(msg, rule=rule.name) from error
         if type(length) is not int or not 0 <= length <= len(matched):
+            given = length if isinstance(length, int | None) else f"a {type(length).__name__}"
             msg = (
-                f"check returned {length!r} for {len(matched)} characters; it has to return how "
-                "many of them are a match, 0 for none"
+                f"check returned {given} for {len(matched)} characters; it has to return how many "
+                "of them are a match, 0 for none"
             )
             raise RuleError(msg, rule=rule.name)
         return length
@@ -221,7 +222,9 @@ class Matcher:
         Raises:
             MatchLimitError, RuleError, RunStateError: as `feed`.
         """
-        if self._state is not None and not self._kept:
+        if self._failure is not None:
+            raise self._failure
+        if self._state is not None and not self._kept:  # nothing that could end here
             self.close(RunStateError(_FINISHED))
             return []
         return self._read("", is_end=True)
@@ -250,6 +253,8 @@ class Matcher:
 
     def _feed(self, text: str) -> list[str | Region]:
         """Take the next piece, of which `quick` made nothing."""
+        if self._failure is not None:
+            raise self._failure
         parts: list[str | Region] = []
         for begin in range(0, len(text), PIECE):
             piece = text[begin : begin + PIECE]
@@ -262,8 +267,6 @@ class Matcher:
 
     def _read(self, text: str, *, is_end: bool = False) -> list[str | Region]:
         """Take the next piece rule by rule."""
-        if self._failure is not None:
-            raise self._failure
         base = self._base
         if not self._cursors:
             numbered = enumerate(zip(self._rules, self._program.automata, strict=True))

@@ -39,17 +39,17 @@ _CATEGORIES = {
     "CATEGORY_WORD": r"\w",
     "CATEGORY_NOT_WORD": r"\W",
 }
+_WIDE_LOOK = (
+    "look-around of anything but one character is not possible: put one character or set into it, "
+    r"such as (?<![\w.]), or match the longer text and shorten it with `check`"
+)
 _REFUSED = {
     "GROUPREF": "back-references are not possible: spell out what may stand there",
     "GROUPREF_EXISTS": "conditional groups are not possible: write both cases with |",
     "ATOMIC_GROUP": "atomic groups (?>...) are not possible: write (?:...)",
     "POSSESSIVE_REPEAT": "possessive repeats are not possible: write *, +, ? or {m,n} alone",
-    "FAILURE": "(?!) never matches: leave that alternative out",
+    "FAILURE": _WIDE_LOOK,  # (?!), as newer Pythons read it
 }
-_WIDE_LOOK = (
-    "look-around of anything but one character is not possible: put one character or set into it, "
-    r"such as (?<![\w.]), or match the longer text and shorten it with `check`"
-)
 _DOLLAR = r"$ without re.MULTILINE looks at two characters: write \Z, or give re.MULTILINE"
 _EMPTY = "it can match nothing at all: make it need at least one character"
 _EMPTY_REPEAT = (

@@ -74,6 +74,9 @@ class Rule:
         """
         if not self.name:
             raise ConfigurationError("Rule: name is empty; errors and findings need one")
+        if not isinstance(self.pattern, str):
+            msg = f"rule {self.name!r}: the pattern is {self.pattern!r}; give a str"
+            raise ConfigurationError(msg)
         if self.max_match < 1:
             msg = f"rule {self.name!r}: max_match is {self.max_match}; give 1 or more characters"
             raise ConfigurationError(msg)

@@ -73,12 +73,12 @@ class Scanner:
         try:
             text = make(region.text)
         except Exception as error:
-            msg = f"replacement raised {type(error).__name__}"
+            msg = f"replacement raised {type(error).__name__}"  # its words may quote the text
             failure = RuleError(msg, rule=region.rule.name)
             self._matcher.close(failure)
             raise failure from error
         if not isinstance(text, str):
-            msg = f"replacement returned {text!r}; it has to return a text"
+            msg = f"replacement returned a {type(text).__name__}; it has to return a str"
             failure = RuleError(msg, rule=region.rule.name)
             self._matcher.close(failure)
             raise failure

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from streampipe.text import Rule
 
-__all__ = ["regions_by_re", "redacted_by_re", "spans_by_re"]
+__all__ = ["redacted_by_re", "regions_by_re", "spans_by_re"]
 
 
 def spans_by_re(text: str, rule: Rule) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Strategies of regular expressions that rules accept, of texts they may match, and of cuttings."""
+"""Strategies of regular expressions that rules accept, and of texts that they may match."""
 
 from __future__ import annotations
 
@@ -6,67 +6,71 @@ import re
 
 from hypothesis import strategies as st
 
-from streampipe.errors import ConfigurationError
 from streampipe.text import Rule
 
-__all__ = ["patterns", "pieces", "rules", "texts"]
+__all__ = ["patterns", "rules", "texts"]
 
-ALPHABET = "abAé \n1"
-texts = st.text(ALPHABET, max_size=24)
+texts = st.text("abAé \n1", max_size=24)
+"""Short ones of few characters, so that patterns of the same do match."""
 
-_chars = st.sampled_from(
-    ["a", "b", "A", "é", "É", " ", "\\n", "1", ".", "[ab]", "[^a]", "[a-b1]", "[^\\s1]", "\\w",
-     "\\W", "\\d", "\\s", "\\S", "[\\wé]", "(?i:a)", "(?a:\\w)", "(?s:.)"]
-)  # fmt: skip
-_places = st.sampled_from(
-    ["\\b", "\\B", "\\A", "\\Z", "^", "(?m:^)", "(?m:$)", "(?=a)", "(?!b)", "(?<=a)", "(?<![\\w])",
-     "(?=[\\s1])", "(?!\\s)", "(?<=\\W)", "(?=\\s|\\Z)", "(?!a|\\Z)", "(?a:\\b)"]
-)  # fmt: skip
-_times = st.sampled_from(
-    ["*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,3}", "{2,}", "{1,3}?", "{2,}?"]
+_CHARS = r"a b A é É \x20 \n 1 . [ab] [^a] [a-b1] [^\s1] \w \W \d \s \S [\wé] (?i:a) (?a:\w) (?s:.)"
+_PLACES = (
+    r"\b \B \A \Z ^ (?m:^) (?m:$) (?=a) (?!b) (?<=a) (?<!\w) (?=[\s1]) (?!\s) (?<=\W) (?=\s|\Z) "
+    r"(?!a|\Z) (?a:\b)"
 )
+_TIMES = "* + ? *? +? ?? {2} {1,2} {0,3} {2,} {1,3}? {2,}?"
 
 
-def _larger(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+Pattern = tuple[str, bool]
+"""A pattern, and whether it may match the empty string."""
+
+
+def _chained(parts: list[Pattern]) -> Pattern:
+    return "".join(text for text, _ in parts), all(empty for _, empty in parts)
+
+
+def _either(options: list[Pattern]) -> Pattern:
+    return f"({'|'.join(text for text, _ in options)})", any(empty for _, empty in options)
+
+
+def _repeated(body: Pattern, times: str) -> Pattern:
+    text, empty = body
+    if empty:  # repeats of these are refused
+        text = f"{text}b"
+    return f"(?:{text}){times}", times[0] in "*?" or times.startswith("{0")
+
+
+def _larger(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
+    several = st.lists(inner, min_size=2, max_size=4)
     return st.one_of(
-        st.lists(inner, min_size=2, max_size=4).map("".join),
-        st.lists(inner, min_size=2, max_size=3).map(lambda options: f"(?:{'|'.join(options)})"),
-        st.tuples(inner, _times).map(lambda pair: f"(?:{pair[0]}){pair[1]}"),
-        inner.map(lambda body: f"({body})"),
+        several.map(_chained),
+        several.map(_either),
+        st.builds(_repeated, inner, st.sampled_from(_TIMES.split())),
     )
 
 
-patterns = st.recursive(st.one_of(_chars, _chars, _places), _larger, max_leaves=9)
+_leaves = [(text, False) for text in _CHARS.split() * 3] + [
+    (text, True) for text in _PLACES.split()
+]
+_any = st.recursive(st.sampled_from(_leaves), _larger, max_leaves=9)
+patterns = _any.map(lambda made: f"(?:{made[0]})a" if made[1] else made[0])
+"""Of every construct that a rule accepts."""
+
 _flags = st.sampled_from([0, re.IGNORECASE, re.ASCII, re.MULTILINE, re.DOTALL | re.MULTILINE])
 
 
 def _shortened(text: str) -> int:
-    """Lets go of the last character of long matches, and of all of some."""
-    return len(text) - (len(text) > 2) if "1" not in text[1:] else 0
+    """Refuses some matches, and lets go of the last character of others."""
+    return 0 if "1" in text[1:] else len(text) - (len(text) > 2)
 
 
-@st.composite
-def _rule(draw: st.DrawFn, number: int) -> Rule | None:
-    pattern, flags = draw(patterns), draw(_flags)
-    check = draw(st.sampled_from([None, None, _shortened]))
-    try:
-        return Rule(f"rule{number}", pattern, f"<{number}>", check, flags)
-    except ConfigurationError:  # it matches the empty string, or repeats what does
-        return None
+def _rule(number: int) -> st.SearchStrategy[Rule]:
+    checks = st.sampled_from([None, _shortened])
+    name, replacement = st.just(f"rule {number}"), st.just(f"<{number}>")
+    return st.builds(Rule, name, patterns, replacement, checks, _flags)
 
 
-def rules(count: int) -> st.SearchStrategy[list[Rule]]:
-    """One to `count` rules; their replacements are all different."""
-    return (
-        st.lists(st.integers(0, 9), min_size=1, max_size=count, unique=True)
-        .flatmap(lambda numbers: st.tuples(*[_rule(number) for number in numbers]))
-        .map(lambda found: [rule for rule in found if rule is not None])
-        .filter(bool)
-    )
-
-
-@st.composite
-def pieces(draw: st.DrawFn, text: str) -> list[str]:
-    """The text cut somewhere, into pieces of which some may be empty."""
-    cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+def rules(most: int = 3) -> st.SearchStrategy[list[Rule]]:
+    """Up to so many rules, whose names and replacements differ."""
+    counts = st.integers(1, most)
+    return counts.flatmap(lambda count: st.tuples(*map(_rule, range(count)))).map(list)
