@@ -48,7 +48,7 @@ _CARD = r"""
 _USUAL_CARD = {15, 16}  # digits
 _SHORT_GROUP = re.compile(r"(?<![0-9])[0-9]{1,3}[ -]")
 
-_IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9]{2}(?:[ ]?[A-Z0-9]){11,30}"
+_IBAN = r"(?<![A-Za-z0-9])[A-Z]{2}[0-9][ ]?[0-9](?:[ ]?[A-Z0-9]){11,30}"
 
 _SSN = r"""
     (?<![A-Za-z0-9.+_-]) [0-9]{3}(?:-[0-9]{2}-|[ ][0-9]{2}[ ])[0-9]{4} (?![A-Za-z0-9_])
@@ -56,9 +56,10 @@ _SSN = r"""
 _NO_SSN = re.compile(r"000|666|9|....00|.{7}0000")  # areas, groups and serials never given out
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]{1,2})"
+_ADDRESS = rf"{_OCTET}(?:\.{_OCTET}){{3}}"
 # More parts than an address has are taken along, for the check to see that it is a version.
 _IPV4 = rf"""
-    (?<![A-Za-z0-9._-]) {_OCTET}(?:\.{_OCTET}){{3}} (?:\.[0-9]{{1,9}}){{0,4}} (?![A-Za-z0-9_])
+    (?<![A-Za-z0-9._-]) {_ADDRESS}(?:-{_ADDRESS})? (?:\.[0-9]{{1,9}}){{0,4}} (?![A-Za-z0-9_])
 """
 _IPV4_DOTS = 3
 
@@ -121,7 +122,8 @@ def _ssn(text: str) -> int:
 
 
 def _ipv4(text: str) -> int:
-    return len(text) if text.count(".") == _IPV4_DOTS else 0
+    addresses = text.split("-")  # the first and the last of a range, or only one
+    return len(text) if all(one.count(".") == _IPV4_DOTS for one in addresses) else 0
 
 
 def _ipv6(text: str) -> int:
