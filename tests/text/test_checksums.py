@@ -79,6 +79,13 @@ def test_an_iban_is_one(number: str) -> None:
     assert is_iban(number)
 
 
+@given(number=ibans())
+def test_an_account_has_one_iban(number: str) -> None:
+    """Of the check digits that are given out, 02 to 98, no others are right."""
+    right = [f"{rest:02}" for rest in range(2, 99) if is_iban(f"{number[:2]}{rest:02}{number[4:]}")]
+    assert right == [number[2:4]]
+
+
 @given(data=st.data(), number=ibans())
 def test_an_iban_with_a_slip_is_none(data: st.DataObject, number: str) -> None:
     """No digit can be changed, nor a character be missing or added."""
@@ -95,6 +102,7 @@ def test_an_iban_with_a_slip_is_none(data: st.DataObject, number: str) -> None:
         "DE",
         "DE89",
         "de89370400440532013000",
+        "GB82west12345698765432",
         "DE89 3704 0044 0532 0130 00",
         "XX89370400440532013000",
         "DEA9370400440532013000",

@@ -66,6 +66,7 @@ BLOBS = {  # and how many characters of each may be held
     "openings": ("-----BEGIN " * 500, 64),
     "a long header": ("ey" + "J" + body(5000), 515),
     "a long key": ("sk" + "-" + body(5000), 259),
+    "a long project's key": ("sk" + "-proj-" + body(5000), 264),
 }
 SHORT = [text for text in SAMPLES if len(text) < 200]
 
