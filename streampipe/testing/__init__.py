@@ -1,5 +1,12 @@
-"""What it takes to test an agent: scripted models, a model server, checks."""
+"""What it takes to test an agent: scripted models, a model server, strategies, a clock, checks.
 
+What needs Hypothesis (the extra `testing`) is imported when it is first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from streampipe._lazy import exported
+from streampipe.testing._clock import DeadlockError, VirtualLoop, run_virtual
 from streampipe.testing._script import (
     Call,
     Delay,
@@ -17,12 +24,26 @@ from streampipe.testing._script import (
 from streampipe.testing._scripted import ScriptedModel
 from streampipe.testing._server import Answer, Connection, ModelServer, ServedRequest
 
+if TYPE_CHECKING:
+    from streampipe.testing._check_operator import OPERATOR_LAWS, check_operator
+    from streampipe.testing._examine import LawError
+    from streampipe.testing._strategies import (
+        agent_scripts,
+        chunk_streams,
+        chunkings,
+        message_lists,
+        texts,
+    )
+
 __all__ = [
+    "OPERATOR_LAWS",
     "Answer",
     "Call",
     "Connection",
+    "DeadlockError",
     "Delay",
     "Failure",
+    "LawError",
     "ModelServer",
     "Piece",
     "Reasoning",
@@ -30,9 +51,31 @@ __all__ = [
     "ScriptedModel",
     "ServedRequest",
     "Turn",
+    "VirtualLoop",
+    "agent_scripts",
     "call",
+    "check_operator",
+    "chunk_streams",
+    "chunkings",
     "delay",
     "fail",
+    "message_lists",
     "reasoning",
+    "run_virtual",
+    "texts",
     "turn",
 ]
+
+__getattr__ = exported(
+    __name__,
+    {
+        "LawError": "streampipe.testing._examine",
+        "OPERATOR_LAWS": "streampipe.testing._check_operator",
+        "agent_scripts": "streampipe.testing._strategies",
+        "check_operator": "streampipe.testing._check_operator",
+        "chunk_streams": "streampipe.testing._strategies",
+        "chunkings": "streampipe.testing._strategies",
+        "message_lists": "streampipe.testing._strategies",
+        "texts": "streampipe.testing._strategies",
+    },
+)

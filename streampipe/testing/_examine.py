@@ -1,0 +1,153 @@
+"""Draw cases, hold each to the laws, and report the smallest that breaks one."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Mapping
+from typing import Any
+
+from streampipe.errors import ConfigurationError
+from streampipe.testing._bench import Broken, cleared
+from streampipe.testing._clock import VirtualLoop
+from streampipe.testing._hypothesis import hypothesis, st
+from streampipe.testing._trial import Shown
+
+__all__ = ["LawError", "chosen_laws", "examine", "on_a_loop_of_its_own"]
+
+
+class LawError(AssertionError):
+    """A law does not hold; the message has the smallest example that was found.
+
+    Attributes:
+        law: the name of the law.
+    """
+
+    def __init__(self, message: str, *, law: str) -> None:
+        """Report a broken law."""
+        super().__init__(message)
+        self.law = law
+
+
+def chosen_laws(check: str, laws: Collection[str] | None, known: Iterable[str]) -> frozenset[str]:
+    """The laws that were asked for; all of the known ones if none were.
+
+    Raises:
+        ConfigurationError: one is unknown.
+    """
+    known = list(known)
+    unknown = [] if laws is None else sorted(set(laws) - set(known))
+    if isinstance(laws, str) or unknown:
+        raise ConfigurationError(
+            f"{check}: laws takes a collection of {', '.join(map(repr, known))}, not {laws!r}"
+        )
+    return frozenset(known if laws is None else laws)
+
+
+@contextlib.contextmanager
+def on_a_loop_of_its_own(check: str) -> Iterator[VirtualLoop]:
+    """A jumping-clock loop that nobody complains to.
+
+    Yields:
+        The loop.
+
+    Raises:
+        RuntimeError: an event loop runs already.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # as it should be
+        pass
+    else:
+        msg = f"{check} runs event loops of its own: call it from a plain function, not a coroutine"
+        raise RuntimeError(msg)
+    with asyncio.Runner(loop_factory=VirtualLoop) as runner:
+        loop = runner.get_loop()
+        assert isinstance(loop, VirtualLoop)  # noqa: S101 - for the type checkers
+        yield loop
+
+
+def examine(
+    subject: str,
+    strategy: st.SearchStrategy[Any],
+    verdict: Callable[[Any, VirtualLoop, str], Coroutine[Any, Any, None]],
+    describe: Callable[[Any], Mapping[str, object]],
+    max_examples: int | None,
+) -> None:
+    """Hold drawn cases to `verdict`, a coroutine function that raises `Broken`.
+
+    Args:
+        subject: what is being checked, for the report.
+        strategy: the cases.
+        verdict: gets a case, the loop that it runs on, and the one law to look at; "" for all.
+            Once a law was broken, smaller cases are looked for that break the same one.
+        describe: what to show of a case in the report.
+        max_examples: how many cases; None for as many as the active Hypothesis profile says.
+
+    Raises:
+        LawError: a case breaks a law.
+        RuntimeError: an event loop runs already.
+    """
+    found: list[tuple[Any, Broken]] = []
+
+    with on_a_loop_of_its_own(subject) as loop:
+        complaints: list[Mapping[str, Any]] = []
+        loop.set_exception_handler(lambda _, context: complaints.append(context))
+
+        async def trial(case: Any) -> None:
+            try:
+                await verdict(case, loop, found[0][1].law if found else "")
+                if complaints:
+                    raise Broken("cancel", f"the event loop complains: {_told(complaints[0])}")
+            finally:
+                complaints.clear()
+                await cleared()
+
+        def example(case: Any) -> None:
+            try:
+                loop.run_until_complete(trial(case))
+            except Broken as broken:
+                found[:] = [(case, broken)]
+                raise
+
+        profile = hypothesis.settings()
+        # To explain is to trace every line: it costs more than all the rest.
+        explain = hypothesis.Phase.explain
+        phases = [phase for phase in profile.phases if phase is not explain]
+        configured = hypothesis.settings(
+            max_examples=max_examples or profile.max_examples,
+            phases=phases,
+            deadline=None,
+            database=None,
+            report_multiple_bugs=False,
+            suppress_health_check=list(hypothesis.HealthCheck),
+        )
+        try:
+            configured(hypothesis.given(strategy)(example))()
+        except (Broken, hypothesis.errors.Flaky) as error:
+            if not found:
+                raise
+            case, broken = found[0]
+            unsure = isinstance(error, hypothesis.errors.Flaky)
+            raise report(subject, broken, describe(case), unsure=unsure) from None
+
+
+def report(subject: str, broken: Broken, case: Mapping[str, object], *, unsure: bool) -> LawError:
+    """A finding as an error to be read."""
+    facts = {**broken.facts, **case}
+    width = max(map(len, facts), default=0)
+    lines = [f"{subject}: law {broken.law!r} is broken", f"  {broken.what}"]
+    lines += [
+        f"    {name.replace('_', ' '):{width}}  {_text(fact)}" for name, fact in facts.items()
+    ]
+    if unsure:
+        lines.append("  and not every time: it depends on more than its input")
+    return LawError("\n".join(lines), law=broken.law)
+
+
+def _text(fact: object) -> str:
+    return fact if isinstance(fact, Shown) else repr(fact)
+
+
+def _told(context: Mapping[str, Any]) -> str:
+    return f"{context.get('message')}: {context.get('exception')!r}"

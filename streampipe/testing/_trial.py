@@ -1,0 +1,223 @@
+"""One example of a check: a stream, how it is paced and cut, and the runs that laws compare."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from streampipe.chunks import (
+    Chunk,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+)
+from streampipe.testing._bench import (
+    COMPLETED,
+    AnyOperator,
+    Broken,
+    Pace,
+    Seen,
+    drawn,
+    read,
+    slow,
+    turning,
+)
+
+__all__ = [
+    "DELTAS",
+    "PARTS",
+    "Case",
+    "Shown",
+    "Traits",
+    "Trial",
+    "joined",
+    "recut",
+    "shown",
+    "shown_all",
+    "told",
+]
+
+DELTAS = (TextDelta, ReasoningDelta)
+PARTS = (*DELTAS, TextStart, TextEnd, ReasoningStart, ReasoningEnd)
+WIDEST = 60  # characters of an element in a report
+MOST = 40  # elements of a stream in a report
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What an operator promises, and what it is tried with; see `check_operator`."""
+
+    name: str
+    make: Callable[[], AnyOperator]
+    laws: frozenset[str]
+    is_chunks: bool = True
+    faulty: Callable[[Callable[..., Any]], AnyOperator] | None = None
+    whole: Callable[[str], str] | None = None
+    key: Callable[[Any], object] | None = None
+    fails: tuple[type[BaseException], ...] = ()
+    preserves_order: bool = True
+    timed: bool = False
+    ends_early: bool = False
+    drops: bool = False
+    passes_errors: bool = True
+    allowance: int = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """What was drawn.
+
+    Attributes:
+        stream: the elements.
+        pace: bits that say how the source pauses.
+        at: where something is cut short, closed or broken.
+    """
+
+    stream: list[Any]
+    pace: int
+    at: int
+
+    def place(self, size: int) -> int:
+        """`at` as a number below `size`."""
+        return (self.at >> 3) % max(1, size)  # the lowest bits are `is_plain`'s
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the costly laws look at it too: one in eight, and the smallest of all."""
+        return not self.at & 7
+
+
+class Trial:
+    """A case, and what the operator under test makes of it."""
+
+    def __init__(self, traits: Traits, case: Case, loop: Any) -> None:
+        """Prepare; runs happen when they are first asked for."""
+        self.traits = traits
+        self.case = case
+        self.loop = loop
+        self._runs: dict[str, Seen] = {}
+
+    async def base(self) -> Seen:
+        """The run that most others are compared with: from a `Flowable`, at the drawn pace."""
+        return await self.run("base", self.case.stream, drawn(self.case.pace))
+
+    async def turned(self, name: str, stream: Sequence[Any]) -> Seen:
+        """A run whose source lets others in after every element."""
+        return await self.run(f"{name}, turn by turn", stream, turning)
+
+    async def slow(self) -> Seen:
+        """The run at a pace at which everything that an element starts ends before the next."""
+        return await self.run("slow", self.case.stream, slow)
+
+    async def run(self, name: str, stream: Sequence[Any], pace: Pace) -> Seen:
+        """A run of a fresh operator, made once a case."""
+        seen = self._runs.get(name)
+        if seen is None:
+            self._runs[name] = seen = await read(self.traits.make(), stream, pace)
+        return seen
+
+    def differ(self, got: Seen, expected: Seen, *, ordered: bool = True) -> bool:
+        """Whether two runs gave different elements, or ended differently."""
+        ours, theirs = self._keys(got), self._keys(expected)
+        if ended(got) != ended(expected):
+            return True
+        if ordered and self.traits.preserves_order:
+            return ours != theirs
+        return Counter(map(repr, ours)) != Counter(map(repr, theirs))
+
+    def begins(self, got: Seen, expected: Seen) -> bool:
+        """Whether the elements of a run are the first ones of another."""
+        ours = self._keys(got)
+        return ours == self._keys(expected)[: len(ours)]
+
+    def _keys(self, seen: Seen) -> list[Any]:
+        key = self.traits.key
+        return seen.items if key is None else [key(item) for item in seen.items]
+
+    def compare(self, law: str, got: Seen, expected: Seen, what: str, **facts: object) -> None:
+        """Find fault where two runs differ.
+
+        Raises:
+            Broken: they do.
+        """
+        if self.differ(got, expected):
+            raise Broken(law, what, **facts, expected=told(expected), got=told(got))
+
+
+def ended(seen: Seen) -> object:
+    """An end as something that two runs can agree on."""
+    return type(seen.end) if seen.failed else seen.end
+
+
+class Shown(str):
+    """Text for a report that is to stand there as it is, unquoted."""
+
+    __slots__ = ()
+
+
+def told(seen: Seen) -> Shown:
+    """A run in words: its elements, and how it ended if not well."""
+    end = "" if seen.end is COMPLETED else f", then {seen.ending}"
+    return Shown(shown_all(seen.items) + end)
+
+
+def joined(items: Sequence[Any]) -> dict[str, str]:
+    """The text that came out, by part; strings that are no chunks are one text."""
+    pieces: dict[str, list[str]] = {}
+    for item in items:
+        if isinstance(item, DELTAS):
+            pieces.setdefault(f"{item.type.partition('-')[0]} {item.id}", []).append(item.text)
+        elif isinstance(item, str):
+            pieces.setdefault("text", []).append(item)
+    texts = {name: "".join(parts) for name, parts in pieces.items()}
+    return {name: text for name, text in texts.items() if text}
+
+
+def recut(stream: Sequence[Any], *, single: bool) -> list[Any]:
+    """The same stream cut at every character of its text, or nowhere.
+
+    Only neighbouring pieces of one part are joined, and none that has provider metadata: where text
+    stands between other chunks is not a matter of cutting.
+    """
+    made: list[Any] = []
+    for item in stream:
+        last = made[-1] if made else None
+        if not isinstance(item, DELTAS) or item.provider_metadata is not None:
+            made.append(item)
+        elif single:
+            made += [replace(item, text=character) for character in item.text]
+        elif _joins(last, item):
+            made[-1] = replace(item, text=last.text + item.text)  # type: ignore[union-attr]  # a delta
+        else:
+            made.append(item)
+    return made
+
+
+def _joins(last: Any, item: TextDelta | ReasoningDelta) -> bool:
+    same = isinstance(last, DELTAS) and type(last) is type(item) and last.id == item.id
+    return same and last.provider_metadata is None
+
+
+def shown(item: Any) -> str:
+    """An element in few characters."""
+    if not isinstance(item, Chunk):
+        return f"{item!r:.{WIDEST}}"
+    name = getattr(item, "tool_call_id", None) or getattr(item, "id", None)
+    metadata = getattr(item, "provider_metadata", None)
+    words = [item.type] if name is None else [f"{item.type}({name})"]
+    if isinstance(item, DELTAS):
+        words = [f"{name}:{item.text!r:.{WIDEST}}"]
+    if metadata:
+        words.append(f"{{{', '.join(metadata)}}}")
+    return " ".join(words)
+
+
+def shown_all(items: Sequence[Any]) -> Shown:
+    """A stream in one line."""
+    more = f" | … {len(items) - MOST} more" if len(items) > MOST else ""
+    return Shown(" | ".join(map(shown, items[:MOST])) + more or "nothing")
