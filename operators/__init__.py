@@ -8,6 +8,7 @@ if __name__ != "streampipe.operators":
 
 from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
+from streampipe.operators._check_async import Verdict, check_async, filter_async
 from streampipe.operators._compose import Pipeline, branch, explain, parallel, pipe
 from streampipe.operators._core import Flowable
 from streampipe.operators._cut import limit_text, rechunk, split_tags, stop_at
@@ -51,6 +52,7 @@ from streampipe.operators._output import (
     to_sse,
     to_wire,
 )
+from streampipe.operators._pace import batch, smooth
 from streampipe.operators._process import process, process_all
 from streampipe.operators._recover import catch_api_error, fallback, retry, retry_api
 from streampipe.operators._rules import Match, block, detect, redact, replace
@@ -71,10 +73,13 @@ __all__ = [
     "Pipeline",
     "RemoteError",
     "StepInput",
+    "Verdict",
     "accumulate_text",
+    "batch",
     "block",
     "branch",
     "catch_api_error",
+    "check_async",
     "concat",
     "create",
     "deadline",
@@ -85,6 +90,7 @@ __all__ = [
     "fallback",
     "feedback",
     "filter",
+    "filter_async",
     "flat_map",
     "from_aiter",
     "fusion",
@@ -119,6 +125,7 @@ __all__ = [
     "retry_api",
     "revealing",
     "scan",
+    "smooth",
     "split_tags",
     "stateful",
     "stop_at",

@@ -1,0 +1,56 @@
+"""Every operator has its row on the page, its marble and its tests."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts import operators_page
+from streampipe import operators as ops
+from streampipe.operators._operator import REGISTRY
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
+TESTS = "\n".join(
+    file.read_text(encoding="utf-8") for file in sorted((ROOT / "tests").rglob("test_*.py"))
+)
+NAMES = sorted(REGISTRY)
+# What has no marble: the loop of a run, and the hooks, whose elements are no chunks.
+WITHOUT_MARBLE = {"feedback", *(name for name in NAMES if name.startswith("process_"))} - {
+    "process_all"
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_is_public(name: str) -> None:
+    """It is exported under its name, as it was registered."""
+    assert name in ops.__all__
+    assert getattr(ops, name) is REGISTRY[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_has_its_row(name: str) -> None:
+    """One, with a marble that it gave."""
+    rows = re.findall(rf"^\| `{name}` \| (kernel|boundary) \| .+ \|(.*)\|$", PAGE, re.MULTILINE)
+    assert len(rows) == 1
+    assert (name in WITHOUT_MARBLE) is (rows[0][1].strip() == "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_is_tested(name: str) -> None:
+    """By its public name."""
+    assert re.search(rf"\bops\.{name}\b|\b{name}\(", TESTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_operator_says_what_it_takes_and_gives(name: str) -> None:
+    """In its docstring."""
+    doc = REGISTRY[name].__doc__ or ""
+    assert len(doc.split("\n\n")[0]) > 20
+
+
+def test_the_page_is_what_the_operators_give_today() -> None:
+    """Marbles and all."""
+    assert operators_page.page() == PAGE, "run scripts/operators_page.py"
