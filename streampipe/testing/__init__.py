@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         message_lists,
         texts,
     )
+    from streampipe.testing._trial import Promises
 
 __all__ = [
     "OPERATOR_LAWS",
@@ -46,6 +47,7 @@ __all__ = [
     "LawError",
     "ModelServer",
     "Piece",
+    "Promises",
     "Reasoning",
     "Script",
     "ScriptedModel",
@@ -71,6 +73,7 @@ __getattr__ = exported(
     {
         "LawError": "streampipe.testing._examine",
         "OPERATOR_LAWS": "streampipe.testing._check_operator",
+        "Promises": "streampipe.testing._trial",
         "agent_scripts": "streampipe.testing._strategies",
         "check_operator": "streampipe.testing._check_operator",
         "chunk_streams": "streampipe.testing._strategies",

@@ -126,6 +126,7 @@ class Source:
         self.opened += 1
         self.finished = False
         self.sent = sent = []
+        pace = self._pace
         try:
             for index, item in enumerate(self._items):
                 mine = copied(item)
@@ -133,7 +134,7 @@ class Source:
                 wait = emit(mine)
                 if wait is not None:
                     await wait
-                pause = self._pace(index)
+                pause = pace(index)
                 if pause is not None:
                     await asyncio.sleep(pause)
             self.finished = True

@@ -67,20 +67,51 @@ def on_a_loop_of_its_own(check: str) -> Iterator[VirtualLoop]:
         yield loop
 
 
+Verdict = Callable[[Any, VirtualLoop, str], Coroutine[Any, Any, None]]
+"""Gets a case, its loop and the one law to look at ("" for all); raises `Broken`."""
+
+
+class _Examiner:
+    """Tries cases, one after the other, on one loop."""
+
+    def __init__(self, verdict: Verdict, loop: VirtualLoop) -> None:
+        self.found: tuple[Any, Broken] | None = None
+        self._verdict = verdict
+        self._loop = loop
+        self._complaints: list[Mapping[str, Any]] = []
+        loop.set_exception_handler(lambda _, context: self._complaints.append(context))
+
+    def example(self, case: Any) -> None:
+        """Try a case. Once a law was broken, only cases that break the same one are of interest."""
+        try:
+            self._loop.run_until_complete(self._trial(case))
+        except Broken as broken:
+            self.found = case, broken
+            raise
+
+    async def _trial(self, case: Any) -> None:
+        try:
+            await self._verdict(case, self._loop, self.found[1].law if self.found else "")
+            if self._complaints:
+                raise Broken("cancel", f"the event loop complains: {_told(self._complaints[0])}")
+        finally:
+            self._complaints.clear()
+            await cleared()
+
+
 def examine(
     subject: str,
     strategy: st.SearchStrategy[Any],
-    verdict: Callable[[Any, VirtualLoop, str], Coroutine[Any, Any, None]],
+    verdict: Verdict,
     describe: Callable[[Any], Mapping[str, object]],
     max_examples: int | None,
 ) -> None:
-    """Hold drawn cases to `verdict`, a coroutine function that raises `Broken`.
+    """Hold drawn cases to a verdict.
 
     Args:
         subject: what is being checked, for the report.
         strategy: the cases.
-        verdict: gets a case, the loop that it runs on, and the one law to look at; "" for all.
-            Once a law was broken, smaller cases are looked for that break the same one.
+        verdict: the judge.
         describe: what to show of a case in the report.
         max_examples: how many cases; None for as many as the active Hypothesis profile says.
 
@@ -88,48 +119,31 @@ def examine(
         LawError: a case breaks a law.
         RuntimeError: an event loop runs already.
     """
-    found: list[tuple[Any, Broken]] = []
-
     with on_a_loop_of_its_own(subject) as loop:
-        complaints: list[Mapping[str, Any]] = []
-        loop.set_exception_handler(lambda _, context: complaints.append(context))
-
-        async def trial(case: Any) -> None:
-            try:
-                await verdict(case, loop, found[0][1].law if found else "")
-                if complaints:
-                    raise Broken("cancel", f"the event loop complains: {_told(complaints[0])}")
-            finally:
-                complaints.clear()
-                await cleared()
-
-        def example(case: Any) -> None:
-            try:
-                loop.run_until_complete(trial(case))
-            except Broken as broken:
-                found[:] = [(case, broken)]
-                raise
-
-        profile = hypothesis.settings()
-        # To explain is to trace every line: it costs more than all the rest.
-        explain = hypothesis.Phase.explain
-        phases = [phase for phase in profile.phases if phase is not explain]
-        configured = hypothesis.settings(
-            max_examples=max_examples or profile.max_examples,
-            phases=phases,
-            deadline=None,
-            database=None,
-            report_multiple_bugs=False,
-            suppress_health_check=list(hypothesis.HealthCheck),
-        )
+        examiner = _Examiner(verdict, loop)
+        configured = _settings(max_examples)
         try:
-            configured(hypothesis.given(strategy)(example))()
+            configured(hypothesis.given(strategy)(examiner.example))()
         except (Broken, hypothesis.errors.Flaky) as error:
-            if not found:
+            if examiner.found is None:
                 raise
-            case, broken = found[0]
+            case, broken = examiner.found
             unsure = isinstance(error, hypothesis.errors.Flaky)
             raise report(subject, broken, describe(case), unsure=unsure) from None
+
+
+def _settings(max_examples: int | None) -> hypothesis.settings:
+    profile = hypothesis.settings()
+    # To explain is to trace every line: it costs more than all the rest.
+    phases = [phase for phase in profile.phases if phase is not hypothesis.Phase.explain]
+    return hypothesis.settings(
+        max_examples=max_examples or profile.max_examples,
+        phases=phases,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
 
 
 def report(subject: str, broken: Broken, case: Mapping[str, object], *, unsure: bool) -> LawError:

@@ -7,23 +7,13 @@ two runs that have to agree: fast and slow, cut here and there, alone and in com
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any
 
 import streampipe.operators as ops
-from streampipe.chunks import (
-    Chunk,
-    ReasoningEnd,
-    ReasoningStart,
-    TextDelta,
-    TextEnd,
-    TextStart,
-)
+from streampipe.chunks import TextDelta, TextEnd, TextStart
 from streampipe.testing._bench import (
-    COMPLETED,
     Broken,
     Seen,
     Source,
@@ -36,17 +26,16 @@ from streampipe.testing._bench import (
     watch,
 )
 from streampipe.testing._trial import (
-    DELTAS,
     PARTS,
     Trial,
-    joined,
+    part_of,
     recut,
     shown,
     shown_all,
     told,
 )
 
-__all__ = ["CHUNK_LAWS", "LAWS", "Injected"]
+__all__ = ["LAWS", "Injected", "Law"]
 
 HIGH_WATER = 2  # elements that the stalled consumer lets lie
 LONG = 40  # elements that the source of a stalled consumer would give
@@ -102,7 +91,7 @@ def _in_order(seen: Seen) -> None:
         place = places.get(id(item))
         if place is None:
             continue
-        lane = f"{item.type.partition('-')[0]} {item.id}" if isinstance(item, PARTS) else "others"
+        lane = part_of(item) if isinstance(item, PARTS) else "others"
         before, other = last.get(lane, (-1, None))
         if place < before:
             what = f"{shown(item)} comes out behind {shown(other)}, which came in behind it"
@@ -135,64 +124,6 @@ async def fusion(trial: Trial) -> None:
         seen = await finished(*watch(stream, source))
         what = f"between two stages, {'fused' if enabled else 'stage by stage'}, it gives another"
         trial.compare("fusion", seen, expected, f"{what} result than alone")
-
-
-async def chunking(trial: Trial) -> None:
-    """The text of a part does not depend on how it was cut."""
-    stream = trial.case.stream
-    base = await trial.base()
-    whole = trial.traits.whole
-    if whole is not None and not base.failed:
-        _as_whole(stream, base, whole)
-    for name, single in (("uncut", False), ("cut at every character", True)):
-        other = recut(stream, single=single)
-        seen = await trial.turned(name, other)
-        facts = {"one way": shown_all(stream), "other way": shown_all(other)}
-        if seen.failed != base.failed:
-            what = f"cut in one way it ends with {base.ending}, in another with {seen.ending}"
-            raise Broken("chunking", what, **facts)
-        if not seen.failed and joined(seen.items) != joined(base.items):
-            what = "the joined text depends on how the text was cut"
-            got, expected = joined(base.items), joined(seen.items)
-            raise Broken("chunking", what, **facts, expected=expected, got=got)
-
-
-def _as_whole(stream: Sequence[Any], seen: Seen, whole: Callable[[str], str]) -> None:
-    """Compare with what becomes of the whole text, where nothing but text comes in between.
-
-    Raises:
-        Broken: they differ.
-    """
-    said, got = joined(stream), joined(seen.items)
-    for name in _undivided(stream):
-        text = said.get(name, "")
-        expected = whole(text)
-        if got.get(name, "") != expected:
-            what = "the joined text is not what becomes of the text as a whole"
-            cut = [item.text for item in stream if isinstance(item, DELTAS) and _of(item) == name]
-            raise Broken(
-                "chunking", what, text=text, cut=cut, expected=expected, got=got.get(name, "")
-            )
-
-
-def _of(item: Any) -> str:
-    return f"{item.type.partition('-')[0]} {item.id}"
-
-
-def _undivided(stream: Sequence[Any]) -> set[str]:
-    """Text parts that no chunk of another kind than text interrupts."""
-    opened: set[str] = set()
-    divided: set[str] = set()
-    every: set[str] = set()
-    for item in stream:
-        if isinstance(item, TextStart):
-            opened.add(_of(item))
-            every.add(_of(item))
-        elif isinstance(item, TextEnd):
-            opened.discard(_of(item))
-        elif not isinstance(item, TextDelta):
-            divided |= opened
-    return every - divided
 
 
 async def isolation(trial: Trial) -> None:
@@ -373,123 +304,6 @@ def _is_from(end: Any, errors: Sequence[BaseException]) -> bool:
     return False
 
 
-_OPENS: dict[type[Chunk], str] = {TextStart: "text", ReasoningStart: "reasoning"}
-_CLOSES: dict[type[Chunk], str] = {TextEnd: "text", ReasoningEnd: "reasoning"}
-
-
-async def parts(trial: Trial) -> None:
-    """Every part that opens closes, and pieces of it stand in between."""
-    seen = await trial.base()
-    opened: set[str] = set()
-    for item in seen.items:
-        name = _of(item) if isinstance(item, PARTS) else ""
-        if type(item) in _OPENS:
-            if name in opened:
-                raise Broken("parts", f"{name} opens twice", got=told(seen))
-            opened.add(name)
-        elif name and name not in opened:
-            what = f"{shown(item)} stands outside of its part"
-            raise Broken("parts", what, got=told(seen))
-        elif type(item) in _CLOSES:
-            opened.discard(name)
-    if opened and seen.end is COMPLETED and not seen.early:
-        raise Broken("parts", f"{', '.join(sorted(opened))} is not closed", got=told(seen))
-
-
-async def ids(trial: Trial) -> None:
-    """What comes out of a part depends on what went into it, not on other parts."""
-    stream = trial.case.stream
-    names = sorted({_of(item) for item in stream if isinstance(item, PARTS)})
-    if len(names) < 2:  # noqa: PLR2004 - nobody to be mixed up with
-        return
-    name = names[trial.case.place(len(names))]
-    base = await trial.base()
-    masked = [_masked(item, name) for item in stream]
-    seen = await trial.run("with others masked", masked, drawn(trial.case.pace))
-    if base.failed or seen.failed or base.early or seen.early:
-        return
-    got, expected = joined(base.items).get(name, ""), joined(seen.items).get(name, "")
-    if got != expected:
-        what = f"the text of {name} depends on the text of other parts"
-        raise Broken("ids", what, expected=expected, got=got, out=told(base))
-
-
-def _masked(item: Any, name: str) -> Any:
-    """A piece of another part with its text made unreadable; its length may well count."""
-    other = isinstance(item, DELTAS) and _of(item) != name
-    return replace(item, text="~" * len(item.text)) if other else item
-
-
-async def metadata(trial: Trial) -> None:
-    """Provider metadata comes out once."""
-    seen = await trial.base()
-    sent = Counter(_keys(trial.case.stream))
-    got = Counter(key for key in _keys(seen.items) if key in sent)
-    twice = sorted(key for key, count in got.items() if count > sent[key])
-    if twice:
-        raise Broken("metadata", f"{', '.join(twice)} comes out twice", got=told(seen))
-    lost = sorted(key for key in sent if key not in got)
-    if lost and not (trial.traits.drops or seen.failed or seen.early):
-        what = f"{', '.join(lost)} is lost (say `drops=True` if it may leave chunks out)"
-        raise Broken("metadata", what, got=told(seen))
-
-
-def _keys(items: Sequence[Any]) -> list[str]:
-    return [key for item in items for key in getattr(item, "provider_metadata", None) or ()]
-
-
-async def place(trial: Trial) -> None:
-    """Text that came before a tool call, a source or data does not come out behind it."""
-    stream = trial.case.stream
-    first = next((n for n, item in enumerate(stream) if isinstance(item, TextDelta)), len(stream))
-    barriers = [n for n in range(first, len(stream)) if not isinstance(stream[n], PARTS)]
-    if not barriers:
-        return
-    index = barriers[trial.case.place(len(barriers))]
-    base = await trial.base()
-    passed = _found(stream[index], base.items)
-    if passed is None:
-        return
-    before = [*stream[:index], *_endings(stream[:index])]
-    seen = await trial.run("up to a barrier", before, drawn(trial.case.pace))
-    if base.failed or seen.failed:
-        return
-    got, expected = joined(base.items[:passed]), joined(seen.items)
-    if got != expected:
-        what = f"text that came before {shown(stream[index])} comes out behind it, or the reverse"
-        raise Broken("place", what, before_it=expected, got=got, out=told(base))
-
-
-def _found(barrier: Any, items: Sequence[Any]) -> int | None:
-    """Where a chunk came out; what it says may have been rewritten."""
-
-    def mark(item: Any) -> tuple[object, ...]:
-        names = ("tool_call_id", "id", "filename")
-        return type(item), item.type, *(getattr(item, name, None) for name in names)
-
-    # Two pieces of a call look alike, and text may stand between them: compare them as they are.
-    exact = [n for n, item in enumerate(items) if item == barrier]
-    if len(exact) == 1:
-        return exact[0]
-    alike = [
-        n for n, item in enumerate(items) if isinstance(item, Chunk) and mark(item) == mark(barrier)
-    ]
-    return alike[0] if len(alike) == 1 else None
-
-
-def _endings(stream: Sequence[Any]) -> list[Chunk]:
-    """The chunks that close what is open."""
-    opened: dict[str, Chunk] = {}
-    for item in stream:
-        if isinstance(item, TextStart):
-            opened[_of(item)] = TextEnd(item.id, run_id=item.run_id)
-        elif isinstance(item, ReasoningStart):
-            opened[_of(item)] = ReasoningEnd(item.id, run_id=item.run_id)
-        elif type(item) in _CLOSES:
-            opened.pop(_of(item), None)
-    return [replace(chunk) for chunk in opened.values()]
-
-
 Law = Callable[[Trial], Awaitable[None]]
 LAWS: dict[str, Law] = {
     "one end": one_end,
@@ -500,11 +314,4 @@ LAWS: dict[str, Law] = {
     "bound": bound,
     "sources": plain,
     "fusion": fusion,
-}
-CHUNK_LAWS: dict[str, Law] = {
-    "chunking": chunking,
-    "parts": parts,
-    "ids": ids,
-    "metadata": metadata,
-    "place": place,
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict
 
 from streampipe.chunks import (
     Chunk,
@@ -27,15 +27,18 @@ from streampipe.testing._bench import (
     slow,
     turning,
 )
+from streampipe.testing._hypothesis import st
 
 __all__ = [
     "DELTAS",
     "PARTS",
     "Case",
+    "Promises",
     "Shown",
     "Traits",
     "Trial",
     "joined",
+    "part_of",
     "recut",
     "shown",
     "shown_all",
@@ -48,24 +51,64 @@ WIDEST = 60  # characters of an element in a report
 MOST = 40  # elements of a stream in a report
 
 
+class Promises(TypedDict, total=False):
+    """What `check_operator` is told of an operator. Without any, everything is looked at.
+
+    Attributes:
+        elements: for streams of `any` kind: what their elements are; small numbers when absent.
+        texts: for streams of chunks: what they say. Give what the operator looks for: whole, in
+            parts, and next to itself.
+        streams: whole streams, instead of `elements` and `texts`.
+        text_of_whole: what becomes of a text that comes in one piece.
+        chunking: whether the text that comes out is independent of how it was cut (True).
+        preserves_order: whether elements come out in the order of what they are made of (True).
+        timed: whether what comes out depends on when elements come in (False).
+        ends_early: whether it may complete before its source does (False).
+        drops: whether it may leave elements out (False).
+        passes_errors: whether it passes a failure of its source on (True).
+        fails: what it may fail with of its own accord, such as `TripWire`: a type, or a tuple.
+        faulty: makes the operator with a function that raises; gets that function.
+        allowance: how many elements it may hold, beside those that what it gave is made of (2).
+        key: what of an element is compared, where two runs cannot give equal ones.
+    """
+
+    elements: st.SearchStrategy[Any]
+    texts: st.SearchStrategy[str]
+    streams: st.SearchStrategy[list[Any]]
+    text_of_whole: Callable[[str], str]
+    chunking: bool
+    preserves_order: bool
+    timed: bool
+    ends_early: bool
+    drops: bool
+    passes_errors: bool
+    fails: type[BaseException] | tuple[type[BaseException], ...]
+    faulty: Callable[[Callable[..., Any]], AnyOperator]
+    allowance: int
+    key: Callable[[Any], object]
+
+
 @dataclass(frozen=True)
 class Traits:
-    """What an operator promises, and what it is tried with; see `check_operator`."""
+    """An operator, with what is promised of it; see `Promises`."""
 
     name: str
     make: Callable[[], AnyOperator]
-    laws: frozenset[str]
     is_chunks: bool = True
-    faulty: Callable[[Callable[..., Any]], AnyOperator] | None = None
-    whole: Callable[[str], str] | None = None
-    key: Callable[[Any], object] | None = None
-    fails: tuple[type[BaseException], ...] = ()
+    elements: st.SearchStrategy[Any] | None = None
+    texts: st.SearchStrategy[str] | None = None
+    streams: st.SearchStrategy[list[Any]] | None = None
+    text_of_whole: Callable[[str], str] | None = None
+    chunking: bool = True
     preserves_order: bool = True
     timed: bool = False
     ends_early: bool = False
     drops: bool = False
     passes_errors: bool = True
+    fails: type[BaseException] | tuple[type[BaseException], ...] = ()
+    faulty: Callable[[Callable[..., Any]], AnyOperator] | None = None
     allowance: int = 2
+    key: Callable[[Any], object] | None = None
 
 
 @dataclass(frozen=True)
@@ -171,11 +214,16 @@ def joined(items: Sequence[Any]) -> dict[str, str]:
     pieces: dict[str, list[str]] = {}
     for item in items:
         if isinstance(item, DELTAS):
-            pieces.setdefault(f"{item.type.partition('-')[0]} {item.id}", []).append(item.text)
+            pieces.setdefault(part_of(item), []).append(item.text)
         elif isinstance(item, str):
             pieces.setdefault("text", []).append(item)
     texts = {name: "".join(parts) for name, parts in pieces.items()}
     return {name: text for name, text in texts.items() if text}
+
+
+def part_of(chunk: Any) -> str:
+    """The part that a piece, a start or an end belongs to: "text 0"."""
+    return f"{chunk.type.partition('-')[0]} {chunk.id}"
 
 
 def recut(stream: Sequence[Any], *, single: bool) -> list[Any]:

@@ -28,7 +28,7 @@ class Limit:
 
     >>> limit = Limit(chars=8)
     >>> limit.feed("Hello, "), limit.feed("world"), limit.done
-    ('Hello, ', 'w', True)
+    ('Hello,', ' w', True)
     """
 
     __slots__ = ("_ahead", "_cost", "_done", "_left", "_pending", "_sure", "_units")

@@ -18,7 +18,7 @@ __all__ = ["LOST", "JointState", "Program", "program"]
 MAX_AGE = 64
 """Characters after which an attempt is too old."""
 MAX_SIZE = 100_000
-"""Edges kept before all states are forgotten."""
+"""Edges, and rules of states, kept before all states are forgotten."""
 LOST = -1
 
 Part = tuple[State, tuple[int, ...]]
@@ -47,7 +47,9 @@ class JointState(dict[str, "JointState"]):
         """Find the edge of a character that is met in this state for the first time."""
         if self.held == LOST:  # for the rest of what is fed
             return self
-        after = self[char] = self._program.step(self, char)
+        after = self._program.step(self, char)
+        self._program.grow(1)
+        self[char] = after
         return after
 
 
@@ -90,21 +92,25 @@ class Program:
             if older and older[0] > max_age:
                 return self._lost
             parts.append((after, older))
-        self._size += 1
-        if self._size > MAX_SIZE:
-            for known in list(self._states.values()):
-                known.clear()
-            self._states.clear()
-            self._size = 0
         return self._state(parts)
 
     def _state(self, parts: list[Part]) -> JointState:
         key = tuple([item for state, ages in parts for item in (state.number, ages)])
         state = self._states.get(key)
         if state is None:
+            self.grow(len(parts))
             held = max((ages[0] for _, ages in parts if ages), default=0)
             state = self._states[key] = JointState(self, tuple(parts), held)
         return state
+
+    def grow(self, size: int) -> None:
+        """Note what was added, and start anew when it is too much."""
+        self._size += size
+        if self._size > MAX_SIZE:
+            for state in list(self._states.values()):
+                state.clear()
+            self._states.clear()
+            self._size = 0
 
 
 @lru_cache(maxsize=64)

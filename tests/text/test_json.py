@@ -62,7 +62,7 @@ def test_a_bad_line_hides_no_other(cutting: tuple[str, list[str]]) -> None:
     assert bad == [f"line {number}" for number, line in enumerate(lines, 1) if "x" in line]
 
 
-@pytest.mark.parametrize("pieces", [["[1]\n[12345]\n"], ["[1]\n", "[12", "345]\n"]])
+@pytest.mark.parametrize("pieces", [["[1]\n[12345]\n"], ["[1]\n", "[12", "3456"]])
 def test_a_line_too_long_is_refused(pieces: list[str]) -> None:
     """It is not kept, and the value before it has been given."""
     machine, out = JsonLines(max_hold=6), []

@@ -125,6 +125,12 @@ def test_a_word_is_counted_once() -> None:
     assert counted == ["One", "two, ", "three\n"]
 
 
+@pytest.mark.parametrize("pieces", [["a b c"], [*"a b c"]])
+def test_a_full_limit_takes_nothing_free(pieces: list[str]) -> None:
+    """A word that counts nothing does not leave behind the one that filled the limit."""
+    assert limited(Limit(tokens=1, count=vowels), pieces) == "a "
+
+
 def test_what_count_raises_is_passed_on() -> None:
     """It is the caller's to see."""
     with pytest.raises(ZeroDivisionError):

@@ -96,11 +96,11 @@ def test_a_replacement_that_raises_fails_the_scan() -> None:
 
     scanner = Scanner([Rule("number", "[0-9]", lookup)])
     assert scanner.feed("1") == "one"
-    with pytest.raises(RuleError, match="rule 'number': replacement raised KeyError$"):
+    with pytest.raises(RuleError, match=r"rule 'number': replacement raised KeyError$"):
         scanner.feed("2 1")
-    with pytest.raises(RuleError, match="KeyError$"):
+    with pytest.raises(RuleError, match=r"KeyError$"):
         scanner.feed(" 1")
-    with pytest.raises(RuleError, match="KeyError$"):
+    with pytest.raises(RuleError, match=r"KeyError$"):
         scanner.finish()
 
 

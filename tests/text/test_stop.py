@@ -62,6 +62,15 @@ def test_with_the_sequence_nothing_is_held(
         assert stop.done or out == piece
 
 
+@pytest.mark.parametrize(
+    ("stops", "expected"),
+    [(["bc", "abcd"], "xa"), (["bc", "abc"], "x"), (["abcd", "cde"], "x"), (["e", "abcd"], "x")],
+)
+def test_the_first_stop_is_the_one_that_ends_first(stops: list[str], expected: str) -> None:
+    """Of several that end together the longest."""
+    assert StopAt(*stops).feed("xabcde") == expected
+
+
 def test_a_piece_without_a_beginning_is_passed_as_it_is() -> None:
     """The same string, not a copy."""
     piece = "plain prose"
