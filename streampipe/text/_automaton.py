@@ -191,7 +191,7 @@ class _Threads:
         stack: list[tuple[int, tuple[int, ...]]] = [(node, ())]
         while stack:
             here = node, needs = stack.pop()
-            if here in seen or (node, ()) in seen:  # a preferred thread needs no more than this
+            if here in seen:  # by a preferred thread
                 continue
             seen.add(here)
             if node == MATCH:

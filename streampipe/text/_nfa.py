@@ -14,7 +14,7 @@ EDGE = ""
 MATCH = 0
 """The node at which a match is complete."""
 
-_KNOWN = 50_000  # characters whose membership an alphabet remembers
+KNOWN = 50_000  # characters whose membership an alphabet remembers
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Alphabet(dict[str, int]):
 
     def __missing__(self, char: str) -> int:
         """Ask every set, once for each character."""
-        if len(self) > _KNOWN:
+        if len(self) > KNOWN:
             self.clear()
             self[EDGE] = 1
         bits = sum(

@@ -6,7 +6,7 @@ import itertools
 import re
 import time
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from hypothesis import given
@@ -226,16 +226,19 @@ def test_a_check_that_raises_fails_the_scan() -> None:
             again()
 
 
-def test_a_cancel_in_a_check_fails_the_scan_too() -> None:
-    """Whatever interrupts a scan, the text does not go on without it."""
+def test_what_interrupts_a_check_fails_the_scan_too() -> None:
+    """The text does not go on as though nothing had been there."""
+    asked: list[str] = []
 
     def interrupted(text: str) -> int:
+        asked.append(text)
         raise KeyboardInterrupt
 
     matcher = Matcher([Rule("x", "1", check=interrupted)])
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             matcher.feed("1 ")
+    assert asked == ["1"]
 
 
 @pytest.mark.parametrize(
@@ -257,11 +260,30 @@ def test_a_match_that_is_not_decided_in_time_fails_the_scan(limit: int, size: in
     rule = Rule("blob", "x[a-z]*", max_match=limit)
     text = f"x{'a' * (limit - 1)}"
     for end in (" ", ""):
-        pieces = [(text + end)[at : at + size] for at in range(0, len(text + end), size)]
-        assert found(fed(Matcher([rule]), pieces)) == [("blob", 0, text)]
-    pieces = [f"{text}a"[at : at + size] for at in range(0, len(text) + 1, size)]
+        assert found(fed(Matcher([rule]), pieces(text + end, size))) == [("blob", 0, text)]
     with pytest.raises(MatchLimitError, match=f"rule 'blob': .* after {limit} characters"):
-        fed(Matcher([rule]), pieces)
+        fed(Matcher([rule]), pieces(f"{text}a ", size))
+
+
+@pytest.mark.parametrize("size", [1, 3, 1_000])
+@pytest.mark.parametrize("limit", [5, 100])
+def test_an_attempt_without_a_match_is_held_no_longer(limit: int, size: int) -> None:
+    """Whether anything comes of it or not, and as soon as it is too long."""
+    rule = Rule("blob", "x[a-z]*!", max_match=limit)
+    text = f"x{'a' * (limit - 1)}"
+    assert joined(fed(Matcher([rule]), pieces(f"{text} ", size))) == f"{text} "
+    with pytest.raises(MatchLimitError, match=f"rule 'blob': .* after {limit} characters"):
+        fed(Matcher([rule]), pieces(f"{text}a ", size))
+    matcher = Matcher([rule])
+    for piece in pieces(text, size):
+        matcher.feed(piece)
+    with pytest.raises(MatchLimitError):
+        matcher.feed("a")
+
+
+def pieces(text: str, size: int) -> list[str]:
+    """The text in pieces of so many characters."""
+    return [text[at : at + size] for at in range(0, len(text), size)]
 
 
 @given(st.data(), st.integers(1, 6), st.text("aab1 "))
@@ -303,16 +325,35 @@ def test_matchers_of_equal_rules_share_their_automata() -> None:
     assert Matcher([Rule("x", "a")])._program is Matcher([Rule("y", "a")])._program
 
 
-def test_what_is_remembered_is_bounded() -> None:
-    """A text of ever new characters and states does not fill the memory."""
-    one = Automaton(r"(?<!\w)[a-z]{1,200}@|[^a-z]{3}x", 0)
-    state = one.start("")
-    for number in range(60_000):
-        state, _ = state[chr(0x100 + number)]
-        state, _ = state["abcdefgh"[number % 8]]
-    kept = sum(len(known) + len(known.threads) for known in one._states.values())
-    assert kept < 210_000
-    assert len(one.alphabet) < 60_000
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of ever new characters and ever new states does not fill the memory."""
+    monkeypatch.setattr("streampipe.text._automaton.MAX_SIZE", 500)
+    monkeypatch.setattr("streampipe.text._nfa.KNOWN", 500)
+    monkeypatch.setattr(_program, "MAX_SIZE", 500)
+    one = Automaton(r"(?<!\w)[a-z]{1,40}@|[^a-z]{3}x", 0)
+    monkeypatch.setattr(_program, "automaton", lambda pattern, flags: one)
+    state, joint = one.start(""), _program.Program((("", 0, 99),)).start
+    for number in range(3_000):
+        for char in (chr(0x100 + number), *"abcdefghij"[: number % 11]):
+            state, _ = state[char]
+            joint = joint[char]
+    kept = reachable(state, lambda known: [after for after, _ in known.values()])
+    assert sum(len(known) + len(known.threads) for known in kept) < 600
+    assert sum(map(len, reachable(joint, lambda known: list(known.values())))) < 600
+    assert len(one.alphabet) < 600
+
+
+S = TypeVar("S")
+
+
+def reachable(start: S, after: Callable[[S], list[S]]) -> list[S]:
+    """All states that are kept alive by one."""
+    known = {id(start): start}
+    new = [start]
+    while new:
+        new = [state for one in new for state in after(one) if id(state) not in known]
+        known.update((id(state), state) for state in new)
+    return list(known.values())
 
 
 @pytest.mark.parametrize(
@@ -323,7 +364,7 @@ def test_no_pattern_hangs(pattern: str) -> None:
     """Not even one that takes `re` time exponential in the text."""
     matcher = Matcher([Rule("evil", f"x(?:{pattern})", max_match=9_000)])
     begun = time.process_time()
-    fed(matcher, ["x", *["aaaaa"] * 1_000, "!"])
+    fed(matcher, pieces(f"x{'a' * 5_000}!", 4))
     assert time.process_time() - begun < 2
 
 
@@ -334,7 +375,7 @@ def test_work_is_linear_in_the_text() -> None:
 
     def seconds(text: str) -> float:
         begun = time.process_time()
-        fed(Matcher(made), (text[at : at + 4] for at in range(0, len(text), 4)))
+        fed(Matcher(made), pieces(text, 4))
         return time.process_time() - begun
 
     seconds(page)

@@ -45,6 +45,7 @@ def test_a_set_holds_the_characters_that_it_holds_for_re(
 @example([Rule("x", "a??b|a")], "aab")
 @example([Rule("x", "a{2,3}?")], "aaaaa")
 @example([Rule("x", r"(?:a\b|ab)+")], "aba a")
+@example([Rule("x", r"A*(?:a|\W)")], "AAAb ")  # one attempt's place is another's beginning
 def test_a_pattern_matches_what_it_matches_for_re(made: list[Rule], text: str) -> None:
     """As early as possible, and of several ways the one that `re` prefers."""
     [rule] = made
@@ -66,6 +67,7 @@ def test_a_pattern_matches_what_it_matches_for_re(made: list[Rule], text: str) -
         (r"(?i)\u017fet", 0, "SET set \N{LATIN SMALL LETTER LONG S}et"),
         (r"(?i:a)b", 0, "ab Ab aB"),
         (r"(?a:\w)\w", 0, "éé aé éa"),
+        (r"(?u:\w)\w", re.ASCII, "éé aé éa"),
         (r"(?-i:a)b", re.IGNORECASE, "aB AB"),
         (r"(?s:.)a.", 0, "\na\n \nab"),
         (r" a [ ] b ", re.VERBOSE, "a b ab"),
