@@ -189,7 +189,7 @@ class Matcher:
         self._rules = tuple(rules)
         keys = tuple((rule.pattern, int(rule.flags), rule.max_match) for rule in rules)
         self._program = program(keys)
-        self._state: JointState | None = self._program.start  # None: the cursors read
+        self._state: JointState | None = self._program.start()  # None: the cursors read
         self._cursors: list[_Cursor] = []  # made when there is something to read for them
         self._base = 0  # where what is kept begins in the text
         self._kept = ""

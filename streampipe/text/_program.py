@@ -58,7 +58,6 @@ class Program:
 
     Attributes:
         automata: that of each rule.
-        start: the state before a text.
     """
 
     def __init__(self, keys: tuple[tuple[str, int, int], ...]) -> None:
@@ -68,7 +67,11 @@ class Program:
         self._states: dict[tuple[int | tuple[int, ...], ...], JointState] = {}
         self._size = 0
         self._lost = JointState(self, (), LOST)
-        self.start = self._state([(one.start(EDGE), ()) for one in self.automata])
+
+    def start(self) -> JointState:
+        """The state before a text."""
+        # Not kept: states that are forgotten while somebody keeps them would grow for ever.
+        return self._state([(one.start(EDGE), ()) for one in self.automata])
 
     def join(self, parts: list[Part]) -> JointState | None:
         """The state in which the rules stand so, None where one has a match or is too old."""

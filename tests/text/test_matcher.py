@@ -325,22 +325,39 @@ def test_matchers_of_equal_rules_share_their_automata() -> None:
     assert Matcher([Rule("x", "a")])._program is Matcher([Rule("y", "a")])._program
 
 
-def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+MANY_STATES = "1[01]{12}x"
+"""Which of the last digits were a 1 makes thousands of states."""
+NEW = "".join(f"{number:b}" for number in range(1_000)) + "".join(map(chr, range(0x100, 0xD00)))
+"""Digits in ever new orders, then ever new characters."""
+
+
+def test_what_is_remembered_of_a_rule_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A text of ever new characters and ever new states does not fill the memory."""
     monkeypatch.setattr("streampipe.text._automaton.MAX_SIZE", 500)
-    monkeypatch.setattr("streampipe.text._nfa.KNOWN", 500)
+    monkeypatch.setattr("streampipe.text._nfa.KNOWN", 200)
+    one = Automaton(MANY_STATES, 0)
+    start = state = one.start("")
+    for char in NEW:
+        state, _ = state[char]
+        one.start("")[char]
+    for root in (start, one.start(""), state):
+        kept = reachable(root, lambda known: [after for after, _ in known.values()])
+        assert sum(len(known) + len(known.threads) for known in kept) < 600
+    assert len(one._states) < 500
+    assert len(one.alphabet) < 300
+
+
+def test_what_is_remembered_of_all_rules_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor do the states in which several rules stand."""
     monkeypatch.setattr(_program, "MAX_SIZE", 500)
-    one = Automaton(r"(?<!\w)[a-z]{1,40}@|[^a-z]{3}x", 0)
-    monkeypatch.setattr(_program, "automaton", lambda pattern, flags: one)
-    state, joint = one.start(""), _program.Program((("", 0, 99),)).start
-    for number in range(3_000):
-        for char in (chr(0x100 + number), *"abcdefghij"[: number % 11]):
-            state, _ = state[char]
-            joint = joint[char]
-    kept = reachable(state, lambda known: [after for after, _ in known.values()])
-    assert sum(len(known) + len(known.threads) for known in kept) < 600
-    assert sum(map(len, reachable(joint, lambda known: list(known.values())))) < 600
-    assert len(one.alphabet) < 600
+    both = _program.Program(((MANY_STATES, 0, 99), ("[0-9]{1,40}@", 0, 99)))
+    start = state = both.start()
+    for char in NEW:
+        state = state[char]
+        both.start()[char]
+    for root in (start, both.start(), state):
+        assert sum(map(len, reachable(root, lambda known: list(known.values())))) < 600
+    assert len(both._states) < 300
 
 
 S = TypeVar("S")
