@@ -22,6 +22,9 @@ S = TypeVar("S")
 
 Op = Callable[[Observable[A]], Observable[B]]
 
+_NONE_YET: object = object()
+"""What the first element is not compared with: its `__eq__` may know its own kind only."""
+
 
 @overload
 def map(fn: Callable[[Chunk], B]) -> Op[Chunk, B]: ...
@@ -93,7 +96,7 @@ def flat_map(source: Observable[Any], fn: Callable[[Any], Iterable[Any]]) -> Obs
 
     Args:
         source: any observable.
-        fn: returns an iterable, such as a list; a generator is read as its elements are emitted.
+        fn: returns an iterable, such as a list; a generator is read to its end first.
 
     Returns:
         All of these elements. It fails with `OperatorError` when `fn` raises.
@@ -256,17 +259,23 @@ def take_while(
     """
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
+        over = False
+
         async def leave(wait: Awaitable[Any]) -> None:
             await wait
             raise Enough(stage.token)
 
         def push(item: Any) -> Awaitable[Any] | None:
+            nonlocal over
+            if over:  # fed again from within, while the last element is being emitted
+                return None
             try:
                 passes = predicate(item)
             except FAULTS as error:
                 raise stage.fault(error, item) from error
             if passes:
                 return emit(item)
+            over = True
             wait = emit(item) if inclusive else None
             if wait is not None:
                 return leave(wait)
@@ -293,13 +302,13 @@ def distinct_until_changed(
     """
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
-        last: object = object()
+        last: object = _NONE_YET
 
         def push(item: Any) -> Awaitable[Any] | None:
             nonlocal last
             try:
                 now = item if key is None else key(item)
-                same = bool(now == last)
+                same = last is not _NONE_YET and bool(now == last)
             except FAULTS as error:
                 raise stage.fault(error, item) from error
             if same:

@@ -18,6 +18,7 @@ from copy import copy
 from typing import Any, TypeVar
 
 from reactivex import Observable, abc
+from reactivex.disposable import Disposable
 
 from streampipe.abort import TripWire
 from streampipe.errors import OperatorError, StreampipeError
@@ -158,7 +159,10 @@ class Kernel:
             stage.token = stage if owner is None else owner.token
         flushes: list[Flush | None] = []
         for stage in reversed(self.stages):
-            opened = stage.open(emit)
+            try:
+                opened = stage.open(emit)
+            except Escape as escape:  # nothing runs before it yet that it would have to pass
+                raise escape.error from escape.error.__cause__
             flushes.append(opened.flush)
             emit = opened.push
         flushes.reverse()
@@ -173,10 +177,10 @@ class Kernel:
         """The index behind the stage that has seen enough.
 
         Raises:
-            Enough: it is none of these.
+            Enough: it is none of these; or the stage that they are inside, which then completes.
         """
         for index, stage in enumerate(self.stages):
-            if stage.token is enough.stage:
+            if stage is enough.stage:
                 return index + 1
         raise enough
 
@@ -245,7 +249,11 @@ class FusedRx(Observable[Any]):
         observer: abc.ObserverBase[Any],
         scheduler: abc.SchedulerBase | None = None,
     ) -> abc.DisposableBase:
-        kernel = Kernel(self.stages, observer.on_next)
+        try:
+            kernel = Kernel(self.stages, observer.on_next)
+        except TOLD as error:
+            observer.on_error(error)  # type: ignore[arg-type]  # a TripWire too
+            return Disposable()
         over = False
 
         def on_next(item: Any) -> None:
