@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from streampipe._lazy import exported
 from streampipe.testing._clock import DeadlockError, VirtualLoop, run_virtual
+from streampipe.testing._leaks import no_leaks
+from streampipe.testing._marble import MarbleError, MarbleSource, check_marbles, marble
 from streampipe.testing._script import (
     Call,
     Delay,
@@ -25,7 +27,9 @@ from streampipe.testing._scripted import ScriptedModel
 from streampipe.testing._server import Answer, Connection, ModelServer, ServedRequest
 
 if TYPE_CHECKING:
+    from streampipe.testing._check_model import MODEL_LAWS, check_model
     from streampipe.testing._check_operator import OPERATOR_LAWS, check_operator
+    from streampipe.testing._check_processor import PROCESSOR_LAWS, check_processor
     from streampipe.testing._examine import LawError
     from streampipe.testing._strategies import (
         agent_scripts,
@@ -37,7 +41,9 @@ if TYPE_CHECKING:
     from streampipe.testing._trial import Promises
 
 __all__ = [
+    "MODEL_LAWS",
     "OPERATOR_LAWS",
+    "PROCESSOR_LAWS",
     "Answer",
     "Call",
     "Connection",
@@ -45,6 +51,8 @@ __all__ = [
     "Delay",
     "Failure",
     "LawError",
+    "MarbleError",
+    "MarbleSource",
     "ModelServer",
     "Piece",
     "Promises",
@@ -56,12 +64,17 @@ __all__ = [
     "VirtualLoop",
     "agent_scripts",
     "call",
+    "check_marbles",
+    "check_model",
     "check_operator",
+    "check_processor",
     "chunk_streams",
     "chunkings",
     "delay",
     "fail",
+    "marble",
     "message_lists",
+    "no_leaks",
     "reasoning",
     "run_virtual",
     "texts",
@@ -72,10 +85,14 @@ __getattr__ = exported(
     __name__,
     {
         "LawError": "streampipe.testing._examine",
+        "MODEL_LAWS": "streampipe.testing._check_model",
         "OPERATOR_LAWS": "streampipe.testing._check_operator",
+        "PROCESSOR_LAWS": "streampipe.testing._check_processor",
         "Promises": "streampipe.testing._trial",
         "agent_scripts": "streampipe.testing._strategies",
+        "check_model": "streampipe.testing._check_model",
         "check_operator": "streampipe.testing._check_operator",
+        "check_processor": "streampipe.testing._check_processor",
         "chunk_streams": "streampipe.testing._strategies",
         "chunkings": "streampipe.testing._strategies",
         "message_lists": "streampipe.testing._strategies",

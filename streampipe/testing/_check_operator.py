@@ -59,20 +59,31 @@ def check_operator(
         raise ConfigurationError(f"check_operator: kind is 'chunks' or 'any', not {kind!r}")
     known = _KINDS[kind]
     asked = chosen_laws("check_operator", laws, known)
-    unknown = sorted(set(promises) - set(Promises.__annotations__))
-    if unknown:
-        allowed = ", ".join(sorted(Promises.__annotations__))
-        raise ConfigurationError(f"check_operator: no option {unknown[0]!r}; there are {allowed}")
-    traits = Traits(name_of(make), make, kind == "chunks", **promises)
+    traits = promised(
+        f"check_operator({name_of(make)})", make, promises, is_chunks=kind == "chunks"
+    )
     wanted = {name: law for name, law in known.items() if name in asked}
     if not traits.chunking:
         wanted.pop("chunking", None)
-    check_laws(f"check_operator({traits.name})", traits, wanted, max_examples)
+    check_laws(traits, wanted, max_examples)
 
 
-def check_laws(
-    subject: str, traits: Traits, laws: Mapping[str, Law], max_examples: int | None
-) -> None:
+def promised(
+    subject: str, make: Callable[[], AnyOperator], promises: Promises, *, is_chunks: bool = True
+) -> Traits:
+    """What is checked, with what is promised of it.
+
+    Raises:
+        ConfigurationError: a promise is unknown.
+    """
+    unknown = sorted(set(promises) - set(Promises.__annotations__))
+    if unknown:
+        allowed = ", ".join(sorted(Promises.__annotations__))
+        raise ConfigurationError(f"{subject}: no option {unknown[0]!r}; there are {allowed}")
+    return Traits(subject, make, is_chunks, **promises)
+
+
+def check_laws(traits: Traits, laws: Mapping[str, Law], max_examples: int | None) -> None:
     """Hold an operator to some laws.
 
     Raises:
@@ -92,7 +103,11 @@ def check_laws(
                 raise Broken(name, what) from error
 
     cases = st.builds(Case, _streams(traits), _BITS, _PLACES)
-    examine(subject, cases, verdict, lambda case: {"stream": shown_all(case.stream)}, max_examples)
+    examine(traits.name, cases, verdict, _described, max_examples)
+
+
+def _described(case: Case) -> Mapping[str, object]:
+    return {"stream": shown_all(case.stream)}
 
 
 def _streams(traits: Traits) -> st.SearchStrategy[list[Any]]:

@@ -34,7 +34,7 @@ from streampipe.testing._trial import (
     told,
 )
 
-__all__ = ["CHUNK_LAWS"]
+__all__ = ["CHUNK_LAWS", "unclosed"]
 
 
 async def chunking(trial: Trial) -> None:
@@ -93,27 +93,32 @@ def _undivided(stream: Sequence[Any]) -> set[str]:
     return every - divided
 
 
-_OPENS: dict[type[Chunk], str] = {TextStart: "text", ReasoningStart: "reasoning"}
-_CLOSES: dict[type[Chunk], str] = {TextEnd: "text", ReasoningEnd: "reasoning"}
+_OPENS = {TextStart, ReasoningStart}
+_CLOSES = {TextEnd, ReasoningEnd}
 
 
 async def parts(trial: Trial) -> None:
     """Every part that opens closes, and pieces of it stand in between."""
     seen = await trial.base()
+    problem = unclosed(seen.items, is_whole=seen.end is COMPLETED and not seen.early)
+    if problem:
+        raise Broken("parts", problem, got=told(seen))
+
+
+def unclosed(stream: Sequence[Any], *, is_whole: bool = True) -> str:
+    """What is wrong with the parts of a stream; "" if nothing is."""
     opened: set[str] = set()
-    for item in seen.items:
+    for item in stream:
         name = part_of(item) if isinstance(item, PARTS) else ""
         if type(item) in _OPENS:
             if name in opened:
-                raise Broken("parts", f"{name} opens twice", got=told(seen))
+                return f"{name} opens twice"
             opened.add(name)
         elif name and name not in opened:
-            what = f"{shown(item)} stands outside of its part"
-            raise Broken("parts", what, got=told(seen))
+            return f"{shown(item)} stands outside of its part"
         elif type(item) in _CLOSES:
             opened.discard(name)
-    if opened and seen.end is COMPLETED and not seen.early:
-        raise Broken("parts", f"{', '.join(sorted(opened))} is not closed", got=told(seen))
+    return f"{', '.join(sorted(opened))} is not closed" if opened and is_whole else ""
 
 
 async def ids(trial: Trial) -> None:

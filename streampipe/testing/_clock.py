@@ -122,6 +122,19 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         )
 
 
+def refuse_nesting(what: str) -> None:
+    """Say that something cannot be called from a coroutine.
+
+    Raises:
+        RuntimeError: an event loop runs in this thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:  # none runs, as it has to be
+        return
+    raise RuntimeError(f"{what} runs an event loop: call it from a function, not from a coroutine")
+
+
 def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine on a jumping clock, as `asyncio.run` does on the real one.
 
@@ -143,5 +156,6 @@ def run_virtual(coroutine: Coroutine[Any, Any, T]) -> T:
         RuntimeError: an event loop runs already.
         BaseException: what the coroutine raises.
     """
+    refuse_nesting("run_virtual")
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(coroutine)

@@ -9,7 +9,7 @@ from typing import Any
 
 from streampipe.errors import ConfigurationError
 from streampipe.testing._bench import Broken, cleared
-from streampipe.testing._clock import VirtualLoop
+from streampipe.testing._clock import VirtualLoop, refuse_nesting
 from streampipe.testing._hypothesis import hypothesis, st
 from streampipe.testing._trial import Shown
 
@@ -54,13 +54,7 @@ def on_a_loop_of_its_own(check: str) -> Iterator[VirtualLoop]:
     Raises:
         RuntimeError: an event loop runs already.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:  # as it should be
-        pass
-    else:
-        msg = f"{check} runs event loops of its own: call it from a plain function, not a coroutine"
-        raise RuntimeError(msg)
+    refuse_nesting(check)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         loop = runner.get_loop()
         assert isinstance(loop, VirtualLoop)  # noqa: S101 - for the type checkers
@@ -105,6 +99,8 @@ def examine(
     verdict: Verdict,
     describe: Callable[[Any], Mapping[str, object]],
     max_examples: int | None,
+    *,
+    share: float = 1,
 ) -> None:
     """Hold drawn cases to a verdict.
 
@@ -114,6 +110,7 @@ def examine(
         verdict: the judge.
         describe: what to show of a case in the report.
         max_examples: how many cases; None for as many as the active Hypothesis profile says.
+        share: how much of that number is to do.
 
     Raises:
         LawError: a case breaks a law.
@@ -121,7 +118,7 @@ def examine(
     """
     with on_a_loop_of_its_own(subject) as loop:
         examiner = _Examiner(verdict, loop)
-        configured = _settings(max_examples)
+        configured = _settings(max_examples, share)
         try:
             configured(hypothesis.given(strategy)(examiner.example))()
         except (Broken, hypothesis.errors.Flaky) as error:
@@ -132,12 +129,13 @@ def examine(
             raise report(subject, broken, describe(case), unsure=unsure) from None
 
 
-def _settings(max_examples: int | None) -> hypothesis.settings:
+def _settings(max_examples: int | None, share: float) -> hypothesis.settings:
     profile = hypothesis.settings()
+    count = profile.max_examples if max_examples is None else max_examples
     # To explain is to trace every line: it costs more than all the rest.
     phases = [phase for phase in profile.phases if phase is not hypothesis.Phase.explain]
     return hypothesis.settings(
-        max_examples=max_examples or profile.max_examples,
+        max_examples=max(1, int(count * share)),
         phases=phases,
         deadline=None,
         database=None,

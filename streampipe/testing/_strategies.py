@@ -33,6 +33,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
     Usage,
 )
+from streampipe.errors import ConfigurationError
 from streampipe.messages import (
     Message,
     MessageList,
@@ -52,8 +53,6 @@ __all__ = [
     "short_streams",
     "texts",
 ]
-
-Draw = Any  # st.DrawFn, which is generic in its call only
 
 PROSE = ("a", "blue ", "The sky ", "is ", "so. ", "Is it? ", "1,000.50 ", "\n", "- item\n")
 NASTY = (
@@ -92,7 +91,10 @@ SECRETS = (
     "password: swordfish",
 )
 _FRAGMENT = st.sampled_from((*PROSE, *NASTY, *SECRETS))
-_SHORT = st.sampled_from(("ab", "a b. c", *(text for text in (*PROSE, *NASTY) if len(text) < 9)))  # noqa: PLR2004 - one case in ten
+SHORT = 8  # code points: a check cuts each text at every one of them
+_SHORT = st.sampled_from(
+    ("ab", "a b. c", *(text for text in (*PROSE, *NASTY) if len(text) <= SHORT))
+)
 _FRAGMENTS = st.lists(_FRAGMENT, max_size=4).map("".join)
 _TEXTS = _FRAGMENTS | _FRAGMENTS | st.text(max_size=12)
 
@@ -110,24 +112,21 @@ def texts() -> st.SearchStrategy[str]:
     return _TEXTS
 
 
-@st.composite
-def chunkings(draw: Draw, text: str) -> list[str]:
+def chunkings(text: str) -> st.SearchStrategy[list[str]]:
     """Ways to cut a text: lists of pieces, empty ones included, that joined give the text.
 
     One in three is cut at every character, and some within user-perceived characters only
     (between a letter and its accent, within an emoji, between CR and LF).
 
-    >>> pieces = chunkings("sunny").example()  # doctest: +SKIP
-    ['s', '', 'unn', 'y']
+    For `"sunny"` one is `["s", "", "unn", "y"]`.
 
     Args:
-        draw: given by Hypothesis.
         text: what to cut.
 
     Returns:
         A strategy of lists of strings.
     """
-    return cut(text, draw(_STYLES), draw(_BITS), draw(_BITS))
+    return st.builds(cut, st.just(text), _STYLES, _BITS, _BITS)
 
 
 _STYLES = st.sampled_from(("anywhere", "whole", "characters", "characters", "clusters"))
@@ -156,13 +155,13 @@ def _metadata(number: int) -> dict[str, Any]:
     return {f"provider-{number}": {"item": number}}
 
 
-def _text_part(draw: Draw, index: int, text: st.SearchStrategy[str]) -> list[Chunk]:
+def _text_part(draw: st.DrawFn, index: int, text: st.SearchStrategy[str]) -> list[Chunk]:
     name = f"text-{index}"
     pieces = draw(chunkings(draw(text)))
     return [TextStart(name), *(TextDelta(name, piece) for piece in pieces), TextEnd(name)]
 
 
-def _reasoning_part(draw: Draw, index: int, text: st.SearchStrategy[str]) -> list[Chunk]:
+def _reasoning_part(draw: st.DrawFn, index: int, text: st.SearchStrategy[str]) -> list[Chunk]:
     name = f"reasoning-{index}"
     pieces = draw(chunkings(draw(text)))
     deltas = (ReasoningDelta(name, piece) for piece in pieces)
@@ -178,7 +177,7 @@ _DECODED: dict[str, Any] = {
 }
 
 
-def _tool_part(draw: Draw, index: int, _: st.SearchStrategy[str]) -> list[Chunk]:
+def _tool_part(draw: st.DrawFn, index: int, _: st.SearchStrategy[str]) -> list[Chunk]:
     name = f"call-{index}"
     arguments = draw(_ARGUMENTS)
     return [
@@ -189,7 +188,7 @@ def _tool_part(draw: Draw, index: int, _: st.SearchStrategy[str]) -> list[Chunk]
     ]
 
 
-def _other_part(draw: Draw, index: int, _: st.SearchStrategy[str]) -> list[Chunk]:
+def _other_part(draw: st.DrawFn, index: int, _: st.SearchStrategy[str]) -> list[Chunk]:
     name = f"other-{index}"
     which = draw(st.integers(0, 2))
     if which == 0:
@@ -207,22 +206,19 @@ _PARTS = {
 }
 
 
-@st.composite
 def chunk_streams(
-    draw: Draw,
     *,
     texts: st.SearchStrategy[str] | None = None,
     kinds: Sequence[str] = ("text", "text", "text", "reasoning", "tool-call", "other"),
     max_parts: int = 4,
     finished: bool | None = None,
-) -> list[Chunk]:
+) -> st.SearchStrategy[list[Chunk]]:
     """Streams that a model may answer with: every part opened and closed, with an id of its own.
 
     Parts follow one another or are interleaved. Some chunks have provider metadata, each under a
     key that no other chunk has, so that a test can tell whether it went missing or came twice.
 
     Args:
-        draw: given by Hypothesis.
         texts: what text and reasoning say; `texts()` when None.
         kinds: the kinds of part: `text`, `reasoning`, `tool-call`, `other` (a source, data, a
             file); one named twice is drawn twice as often.
@@ -234,11 +230,25 @@ def chunk_streams(
         A strategy of lists of chunks.
 
     Raises:
-        KeyError: a kind is unknown.
+        ConfigurationError: a kind is unknown.
     """
-    chosen = draw(st.lists(st.sampled_from(tuple(kinds)), max_size=max_parts))
-    ends = draw(st.booleans()) if finished is None else finished
-    return _stream(draw, chosen, _TEXTS if texts is None else texts, finished=ends)
+    unknown = sorted(set(kinds) - set(_PARTS))
+    if unknown or not kinds:
+        allowed = ", ".join(_PARTS)
+        raise ConfigurationError(f"chunk_streams: kinds are {allowed}, not {list(kinds)!r}")
+    shapes = st.lists(st.sampled_from(tuple(kinds)), max_size=max_parts)
+    said = _TEXTS if texts is None else texts
+    return _streams(shapes, said, st.booleans() if finished is None else st.just(finished))
+
+
+@st.composite
+def _streams(
+    draw: st.DrawFn,
+    shapes: st.SearchStrategy[Sequence[str]],
+    said: st.SearchStrategy[str],
+    finished: st.SearchStrategy[bool],
+) -> list[Chunk]:
+    return _stream(draw, draw(shapes), said, finished=draw(finished))
 
 
 _SHAPES = st.sampled_from(
@@ -257,7 +267,7 @@ _SHAPES = st.sampled_from(
 
 
 @st.composite
-def short_streams(draw: Draw, texts: st.SearchStrategy[str] | None = None) -> list[Chunk]:
+def short_streams(draw: st.DrawFn, texts: st.SearchStrategy[str] | None = None) -> list[Chunk]:
     """The streams of checks: quick to draw, and mostly of several parts, since there faults lie."""
     shape = draw(_SHAPES)
     said = _SHORT if texts is None else texts
@@ -265,7 +275,7 @@ def short_streams(draw: Draw, texts: st.SearchStrategy[str] | None = None) -> li
 
 
 def _stream(
-    draw: Draw, chosen: Sequence[str], said: st.SearchStrategy[str], *, finished: bool
+    draw: st.DrawFn, chosen: Sequence[str], said: st.SearchStrategy[str], *, finished: bool
 ) -> list[Chunk]:
     parts = [_PARTS[kind](draw, index, said) for index, kind in enumerate(chosen)]
     stream = interleaved(parts, draw(_BITS) if len(parts) > 1 else 0)
@@ -302,7 +312,7 @@ def interleaved(parts: Sequence[Sequence[Chunk]], order: int) -> list[Chunk]:
 _DAY = datetime(2025, 1, 31, 12, tzinfo=UTC)
 
 
-def _assistant(draw: Draw, index: int) -> Message:
+def _assistant(draw: st.DrawFn, index: int) -> Message:
     parts: list[Part] = []
     for place, kind in enumerate(draw(st.lists(st.sampled_from("trc"), min_size=1, max_size=3))):
         if kind == "t":
@@ -319,23 +329,26 @@ def _assistant(draw: Draw, index: int) -> Message:
     return Message("assistant", parts, id=f"message-{index}", created_at=_DAY)
 
 
-@st.composite
-def message_lists(draw: Draw, *, max_messages: int = 5) -> MessageList:
+def message_lists(*, max_messages: int = 5) -> st.SearchStrategy[MessageList]:
     """Conversations: remembered messages, then input that ends with a user's message.
 
     Assistants' messages hold text, reasoning and answered tool calls. Ids are unique, and the same
     in every run.
 
     Args:
-        draw: given by Hypothesis.
         max_messages: how many messages a list has at most, its last one not counted.
 
     Returns:
         A strategy of `MessageList`s of at least one message.
     """
+    return _message_lists(max_messages)
+
+
+@st.composite
+def _message_lists(draw: st.DrawFn, most: int) -> MessageList:
     system = draw(st.lists(_FRAGMENTS, max_size=1))
     made = MessageList(system=[{"role": "system", "content": text} for text in system])
-    roles = draw(st.lists(st.sampled_from(("user", "assistant")), max_size=max_messages))
+    roles = draw(st.lists(st.sampled_from(("user", "assistant")), max_size=most))
     remembered = draw(st.integers(0, len(roles)))
     for index, role in enumerate((*roles, "user")):
         if role == "assistant":
@@ -347,19 +360,16 @@ def message_lists(draw: Draw, *, max_messages: int = 5) -> MessageList:
     return made
 
 
-@st.composite
 def agent_scripts(
-    draw: Draw,
     *,
     tools: Sequence[str] = (),
     failures: bool = False,
     texts: st.SearchStrategy[str] | None = None,
     max_turns: int = 3,
-) -> list[Turn]:
+) -> st.SearchStrategy[list[Turn]]:
     """Scripts for `ScriptedModel` and `ModelServer`.
 
     Args:
-        draw: given by Hypothesis.
         tools: names of tools that turns call, with `{"n": <number>}`, and now and then with
             arguments that are none, or no JSON; the last turn calls none.
         failures: whether a turn may fail, or stop without its protocol's end.
@@ -368,22 +378,38 @@ def agent_scripts(
 
     Returns:
         A strategy of lists of turns.
+
+    Raises:
+        ConfigurationError: `max_turns` is below 1.
     """
+    if max_turns < 1:
+        raise ConfigurationError(f"agent_scripts: max_turns must be at least 1, not {max_turns}")
     said = _TEXTS if texts is None else texts
-    pieces: list[st.SearchStrategy[Piece]] = [said, said, said.map(reasoning), st.just(delay(0))]
-    calls = _calls(tools) if tools else None
-    count = draw(st.integers(1, max_turns))
+    plain: list[st.SearchStrategy[Piece]] = [said, said, said.map(reasoning), st.just(delay(0))]
+    return _scripts(st.one_of(plain), _calls(tools) if tools else None, max_turns, failures)
+
+
+@st.composite
+def _scripts(
+    draw: st.DrawFn,
+    plain: st.SearchStrategy[Piece],
+    calls: st.SearchStrategy[Piece] | None,
+    max_turns: int,
+    failures: bool,  # noqa: FBT001 - of our own strategy
+) -> list[Turn]:
+    last = draw(st.integers(0, max_turns - 1))
     turns: list[Turn] = []
-    for index in range(count):
-        drawn = [*pieces, calls, calls] if calls is not None and index < count - 1 else pieces
-        made = draw(st.lists(st.one_of(*drawn), max_size=5))
-        fate = draw(st.sampled_from(("whole",) * 8 + ("fails", "stops"))) if failures else "whole"
+    for index in range(last + 1):
+        pieces = plain if calls is None or index == last else plain | calls
+        made = draw(st.lists(pieces, max_size=5))
+        fate = draw(_FATES) if failures else "whole"
         if fate == "fails":
             made.insert(draw(st.integers(0, len(made))), draw(_FAILURES))
         turns.append(Turn(tuple(made), incomplete=fate == "stops"))
     return turns
 
 
+_FATES = st.sampled_from(("whole",) * 8 + ("fails", "stops"))
 _FAILURES = st.sampled_from((fail(status=400), fail(status=503), fail(RuntimeError("it broke"))))
 
 
