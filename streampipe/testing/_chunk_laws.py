@@ -47,14 +47,14 @@ async def chunking(trial: Trial) -> None:
     for name, single in (("uncut", False), ("cut at every character", True)):
         other = recut(stream, single=single)
         seen = await trial.turned(name, other)
-        facts = {"one way": shown_all(stream), "other way": shown_all(other)}
+        facts: dict[str, object] = {"cut so": shown_all(stream), "or so": shown_all(other)}
         if seen.failed != base.failed:
             what = f"cut in one way it ends with {base.ending}, in another with {seen.ending}"
             raise Broken("chunking", what, **facts)
-        if not seen.failed and joined(seen.items) != joined(base.items):
+        got, others = joined(base.items), joined(seen.items)
+        if not seen.failed and got != others:
             what = "the joined text depends on how the text was cut"
-            got, expected = joined(base.items), joined(seen.items)
-            raise Broken("chunking", what, **facts, expected=expected, got=got)
+            raise Broken("chunking", what, **facts, first_gives=got, second_gives=others)
 
 
 def _as_whole(stream: Sequence[Any], seen: Seen, whole: Callable[[str], str]) -> None:
@@ -136,8 +136,8 @@ async def ids(trial: Trial) -> None:
     got, expected = joined(seen.items).get("text a", ""), joined(unread.items).get("text a", "")
     if got != expected:
         what = "the text of a part depends on the text of another"
-        streams = {"of": shown_all(braid), "comes": told(seen), "but of": shown_all(masked)}
-        raise Broken("ids", what, **streams, there_comes=told(unread))
+        facts = {"from": shown_all(braid), "comes": told(seen), "but from": shown_all(masked)}
+        raise Broken("ids", what, **facts, there_comes=told(unread))
 
 
 def _braid(texts: Sequence[str], other: type[Chunk], others: Sequence[str]) -> list[Any]:
@@ -197,7 +197,7 @@ async def place(trial: Trial) -> None:
     got, expected = joined(seen.items[:passed]), joined(alone.items)
     if got != expected and not alone.failed:
         what = f"text that came before {shown(barrier)} comes out behind it, or the reverse"
-        facts = {"of": shown_all(stream), "before it": expected}
+        facts = {"from": shown_all(stream), "before it": expected}
         raise Broken("place", what, **facts, got=got, comes=told(seen))
 
 

@@ -63,15 +63,7 @@ async def no_leaks(*, patience: float = 0.1) -> AsyncIterator[None]:
     sys.set_asyncgen_hooks(firstiter=first_read)
     try:
         yield
-        for _ in range(TURNS):
-            await asyncio.sleep(0)
-        gc.collect()  # what was dropped unseen complains when it goes
-        await asyncio.sleep(0)
-        for _ in range(LOOKS):
-            if not _left(before, opened):
-                break
-            await asyncio.sleep(patience / LOOKS)
-            gc.collect()
+        await _settled(before, opened, patience)
     finally:
         sys.set_asyncgen_hooks(firstiter=hooks.firstiter)
         loop.set_exception_handler(handler)
@@ -79,6 +71,23 @@ async def no_leaks(*, patience: float = 0.1) -> AsyncIterator[None]:
     left += [f"the loop was told: {_told(context)}" for context in complaints]
     if left:
         raise AssertionError("left behind: " + "; ".join(left))
+
+
+async def _settled(
+    before: set[asyncio.Task[Any]],
+    opened: Iterable[AsyncGeneratorType[Any, Any]],
+    patience: float,
+) -> None:
+    """Wait until everything has ended, or the patience has."""
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    gc.collect()  # what was dropped unseen complains when it goes
+    await asyncio.sleep(0)
+    for _ in range(LOOKS):
+        if not _left(before, opened):
+            break
+        await asyncio.sleep(patience / LOOKS)
+        gc.collect()
 
 
 def _left(
