@@ -10,7 +10,7 @@ from typing import Any
 from streampipe.errors import ConfigurationError
 from streampipe.testing._bench import Broken, cleared
 from streampipe.testing._clock import VirtualLoop, refuse_nesting
-from streampipe.testing._hypothesis import hypothesis, st
+from streampipe.testing._hypothesis import Flaky, hypothesis, st
 from streampipe.testing._trial import Shown
 
 __all__ = ["LawError", "chosen_laws", "examine", "on_a_loop_of_its_own"]
@@ -121,11 +121,11 @@ def examine(
         configured = _settings(max_examples, share)
         try:
             configured(hypothesis.given(strategy)(examiner.example))()
-        except (Broken, hypothesis.errors.Flaky) as error:
+        except (Broken, Flaky) as error:
             if examiner.found is None:
                 raise
             case, broken = examiner.found
-            unsure = isinstance(error, hypothesis.errors.Flaky)
+            unsure = isinstance(error, Flaky)
             raise report(subject, broken, describe(case), unsure=unsure) from None
 
 
@@ -140,7 +140,7 @@ def _settings(max_examples: int | None, share: float) -> hypothesis.settings:
         deadline=None,
         database=None,
         report_multiple_bugs=False,
-        suppress_health_check=list(hypothesis.HealthCheck),
+        suppress_health_check=[*hypothesis.HealthCheck],  # pyright: ignore[reportArgumentType]  # an enum
     )
 
 

@@ -49,12 +49,10 @@ async def one_end(trial: Trial) -> None:
     """A stream ends once, not before its source unless it says so, and nothing comes after."""
     traits = trial.traits
     seen = await trial.base()
-    if seen.failed and not isinstance(seen.end, traits.fails):
-        raise Broken("one end", f"it fails by itself: {seen.ending}", got=told(seen))
     if seen.early and not seen.failed and not traits.ends_early:
         what = "it completes before its source does (say `ends_early=True` if it may)"
         raise Broken("one end", what, got=told(seen))
-    await asyncio.sleep(0 if traits.timed else 1)
+    await asyncio.sleep(0)  # for what was only put off to the next turn of the loop
     left = await left_over(trial.loop, seen.source)
     if left:
         raise Broken("cancel", f"when it has ended, {left}")

@@ -158,10 +158,17 @@ class Trial:
         return await self.run("slow", self.case.stream, slow)
 
     async def run(self, name: str, stream: Sequence[Any], pace: Pace) -> Seen:
-        """A run of a fresh operator, made once a case."""
+        """A run of a fresh operator, made once a case.
+
+        Raises:
+            Broken: it does not end, or fails with what it may not fail with.
+        """
         seen = self._runs.get(name)
         if seen is None:
             self._runs[name] = seen = await read(self.traits.make(), stream, pace)
+            if seen.failed and not isinstance(seen.end, self.traits.fails):
+                facts = {"of": shown_all(stream), "got": told(seen)}
+                raise Broken("one end", f"it fails by itself: {seen.ending}", **facts)
         return seen
 
     def differ(self, got: Seen, expected: Seen, *, ordered: bool = True) -> bool:

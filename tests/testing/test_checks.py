@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import operator
 import os
 import subprocess
 import sys
@@ -99,7 +100,7 @@ HONEST: dict[str, Callable[[], None]] = {
     "retry": lambda: check_operator(lambda: ops.retry(2), text_of_whole=str),
     "text": lambda: check_operator(ops.text, drops=True),
     "scan": lambda: check_operator(
-        lambda: ops.scan(lambda total, n: total + n, 0), kind="any", elements=st.integers()
+        lambda: ops.scan(operator.add, 0), kind="any", elements=st.integers()
     ),
 }
 
@@ -531,10 +532,12 @@ async def endless() -> AsyncIterator[int]:
 async def test_a_task_that_is_left_is_a_leak(loop_complaints: list[Any]) -> None:
     """It is named; one that was there before is none."""
     before = asyncio.get_running_loop().create_task(asyncio.Event().wait())
+    left: list[asyncio.Task[Any]] = []
+    loop = asyncio.get_running_loop()
     with pytest.raises(AssertionError, match="task 'forgotten' still runs"):
         async with no_leaks(patience=0):
-            task = asyncio.get_running_loop().create_task(asyncio.Event().wait(), name="forgotten")
-    task.cancel()
+            left.append(loop.create_task(asyncio.Event().wait(), name="forgotten"))
+    left[0].cancel()
     before.cancel()
 
 

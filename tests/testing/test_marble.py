@@ -84,10 +84,15 @@ def test_errors_are_compared() -> None:
         check_marbles(ops.map(fail), source="-a|", expected="-#")
 
 
+def tenfold(number: int) -> int:
+    """Ten times as much."""
+    return number * 10
+
+
 def test_values_are_elements_by_name() -> None:
     """A name stands for its value, on both lines."""
     values = {"a": 1, "b": 2, "A": 10, "B": 20}
-    check_marbles(ops.map(lambda n: n * 10), source="-a-b|", expected="-A-B|", values=values)
+    check_marbles(ops.map(tenfold), source="-a-b|", expected="-A-B|", values=values)
 
 
 def test_a_difference_is_drawn_in_columns() -> None:

@@ -7,7 +7,7 @@ nothing said that would not be said of the twin, and has nothing to find in the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,9 @@ Step = Callable[[Any, "Out"], Awaitable[None]]
 SECRET = "secret"  # noqa: S105 - what the redactors look for
 SECRETIVE = st.lists(st.sampled_from(["s", "e", "c", "r", "t", SECRET, "sec", "ret", " "]))
 HIDDEN = {"texts": SECRETIVE.map("".join), "text_of_whole": lambda t: t.replace(SECRET, "[X]")}
+
+
+MISSING: Any = object()
 
 
 @dataclass
@@ -199,7 +202,7 @@ def queued(*, size: int) -> Operator:
     """Read the source in a task of its own, ahead of whoever reads from here."""
 
     def apply(source: Observable[Any]) -> Observable[Any]:
-        async def ahead() -> Any:
+        async def ahead() -> AsyncIterator[Any]:
             queue: asyncio.Queue[Any] = asyncio.Queue(size)
             end = object()
 
@@ -258,8 +261,8 @@ def merged(*, same_part: bool) -> Operator:
         await out(*held)
 
     async def step(item: Any, out: Out) -> None:
-        last: Any = out.held[0] if out.held else None
-        joins = isinstance(item, TextDelta) and last is not None
+        last: Any = next(iter(out.held), MISSING)
+        joins = isinstance(item, TextDelta) and last is not MISSING
         if joins and (last.id == item.id or not same_part):
             both = {**(last.provider_metadata or {}), **(item.provider_metadata or {})}
             text = last.text + item.text

@@ -41,7 +41,7 @@ def can_draw(strategy: st.SearchStrategy[Any], wanted: Callable[[Any], object]) 
     limits = settings(
         max_examples=2_000,
         phases=[Phase.generate],  # any will do, it need not be the smallest
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=[*HealthCheck],  # pyright: ignore[reportArgumentType]  # an enum
         database=None,
     )
     find(strategy, lambda drawn: bool(wanted(drawn)), settings=limits)
