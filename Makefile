@@ -38,6 +38,14 @@ laws: $(READY) ## the laws of the engine, on many more generated cases
 bench: $(READY) ## measure; figures depend on the machine, so nothing here fails
 	$(BIN)/python -m benchmarks
 
+.PHONY: bench-peers
+bench-peers: ## measure others at the same work, in .venv-peers; writes benchmarks/RESULTS.md
+	test -x .venv-peers/bin/python || $(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet --disable-pip-version-check \
+	  --requirement benchmarks/peers/requirements.txt --editable .
+	.venv-peers/bin/python -m benchmarks.peers.with_mastra
+	.venv-peers/bin/python -m benchmarks.peers
+
 format: $(READY) ## rewrite the code as ruff likes it
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .

@@ -1,0 +1,1 @@
+"""What others cost for the same work: `python -m benchmarks.peers` writes `RESULTS.md`."""
