@@ -13,9 +13,11 @@ from streampipe.chunks import Chunk
 from streampipe.contracts import HOOKS
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import FAULTS, Emit, Escape
+from streampipe.operators._functions import check_function, is_true
 from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
 from streampipe.operators._operator import HOLE, Configured, operator, shown
 from streampipe.operators._process import process_all
+from streampipe.operators._scope import check_processors
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -214,13 +216,16 @@ def branch(
         otherwise: the same for the others; without it they pass as they are.
 
     Returns:
-        What both let through, in the order in which it leaves them. It fails with `OperatorError`
-        when `predicate` raises, and as the two do.
+        What both let through, in the order in which it leaves them. When one of them has seen
+        enough, as `take_while` may, the whole completes, and what the two hold is dropped. It fails
+        with `OperatorError` when `predicate` raises, and as the two do.
 
     Raises:
-        ConfigurationError: one of them is no operator that works element by element: two async
-            ways would each have a pace of their own, and the order would be lost.
+        ConfigurationError: `predicate` is no plain function, or one of the two no operator that
+            works element by element: two async ways would each have a pace of their own, and the
+            order would be lost.
     """
+    check_function("branch", "predicate", predicate, "filter_async")
     ways = (_way("branch", then), _way("branch", otherwise))
     is_async = any(stage.is_async for way in ways for stage in way)
 
@@ -230,7 +235,7 @@ def branch(
 
         def push(chunk: Chunk) -> Awaitable[Any] | None:
             try:
-                which = predicate(chunk)
+                which = is_true(predicate(chunk))
             except FAULTS as error:
                 raise stage.fault(error, chunk) from error
             return yes(chunk) if which else no(chunk)
@@ -290,8 +295,9 @@ def parallel(source: Observable[Chunk], *processors: Any) -> Observable[Chunk]:
     if len(processors) < least:
         msg = f"parallel: takes two processors or more, not {len(processors)}"
         raise ConfigurationError(msg)
+    check_processors(list(processors), ("process_output_stream",), "parallel")
     ways = [_way("parallel", processor) for processor in processors]
-    names = [str(getattr(processor, "id", processor)) for processor in processors]
+    names = [str(processor.id) for processor in processors]
     is_async = any(stage.is_async for way in ways for stage in way)
 
     stage = Stage("parallel", _side_by_side(ways, names), is_async=is_async)

@@ -13,6 +13,7 @@ from reactivex import Observable
 
 from streampipe.chunks import Chunk
 from streampipe.operators._core import FAULTS, Emit, Enough
+from streampipe.operators._functions import check_function, is_true
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._operator import operator
 
@@ -40,7 +41,11 @@ def map(source: Observable[Any], fn: Callable[[Any], Any]) -> Observable[Any]:
 
     Returns:
         What `fn` gives. It fails with `OperatorError` when `fn` raises.
+
+    Raises:
+        ConfigurationError: it is no plain function.
     """
+    check_function("map", "fn", fn)
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         def push(item: Any) -> Awaitable[Any] | None:
@@ -69,12 +74,16 @@ def filter(source: Observable[Any], predicate: Callable[[Any], object]) -> Obser
 
     Returns:
         These elements. It fails with `OperatorError` when `predicate` raises.
+
+    Raises:
+        ConfigurationError: it is no plain function.
     """
+    check_function("filter", "predicate", predicate, "filter_async")
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         def push(item: Any) -> Awaitable[Any] | None:
             try:
-                passes = predicate(item)
+                passes = is_true(predicate(item))
             except FAULTS as error:
                 raise stage.fault(error, item) from error
             return emit(item) if passes else None
@@ -100,7 +109,11 @@ def flat_map(source: Observable[Any], fn: Callable[[Any], Iterable[Any]]) -> Obs
 
     Returns:
         All of these elements. It fails with `OperatorError` when `fn` raises.
+
+    Raises:
+        ConfigurationError: it is no plain function.
     """
+    check_function("flat_map", "fn", fn)
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         def push(item: Any) -> Awaitable[Any] | None:
@@ -131,7 +144,11 @@ def scan(source: Observable[Any], fn: Callable[[Any, Any], Any], seed: Any) -> O
 
     Returns:
         A state for every element. It fails with `OperatorError` when `fn` raises.
+
+    Raises:
+        ConfigurationError: it is no plain function.
     """
+    check_function("scan", "fn", fn)
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         state = seed
@@ -180,12 +197,16 @@ def stateful(
         What `step` and `finish` give. It fails with `OperatorError` when one of the three raises;
         `finish` is not called when the source fails.
     """
+    check_function("stateful", "start", start)
+    check_function("stateful", "step", step)
+    if finish is not None:
+        check_function("stateful", "finish", finish)
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         try:
             state = start()
         except FAULTS as error:
-            raise stage.fault(error, "its start") from error
+            raise stage.fault(error, when="at its start") from error
 
         def push(item: Any) -> Awaitable[Any] | None:
             try:
@@ -198,7 +219,7 @@ def stateful(
             try:
                 many = list(finish(state)) if finish is not None else []
             except FAULTS as error:
-                raise stage.fault(error, "its end") from error
+                raise stage.fault(error, when="at its end") from error
             return emit_all(many, emit)
 
         return Opened(push, flush)
@@ -220,7 +241,11 @@ def tap(source: Observable[Any], fn: Callable[[Any], object]) -> Observable[Any]
 
     Returns:
         The same elements. It fails with `OperatorError` when `fn` raises.
+
+    Raises:
+        ConfigurationError: it is no plain function.
     """
+    check_function("tap", "fn", fn)
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         def push(item: Any) -> Awaitable[Any] | None:
@@ -256,7 +281,11 @@ def take_while(
 
     Returns:
         These elements. It fails with `OperatorError` when `predicate` raises.
+
+    Raises:
+        ConfigurationError: it is no plain function.
     """
+    check_function("take_while", "predicate", predicate, "filter_async")
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         over = False
@@ -270,7 +299,7 @@ def take_while(
             if over:  # fed again from within, while the last element is being emitted
                 return None
             try:
-                passes = predicate(item)
+                passes = is_true(predicate(item))
             except FAULTS as error:
                 raise stage.fault(error, item) from error
             if passes:
@@ -300,6 +329,8 @@ def distinct_until_changed(
     Returns:
         These elements. It fails with `OperatorError` when `key`, or the comparison, raises.
     """
+    if key is not None:
+        check_function("distinct_until_changed", "key", key)
 
     def open_(emit: Emit[Any], stage: Stage) -> Opened:
         last: object = _NONE_YET

@@ -21,7 +21,7 @@ from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
 from streampipe.abort import TripWire
-from streampipe.errors import OperatorError, StreampipeError
+from streampipe.errors import OperatorError, StructuredOutputError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import (
     Emit,
@@ -31,11 +31,15 @@ from streampipe.operators._core import (
     is_cancel,
     unwrapped,
 )
+from streampipe.text import RuleError
 
 T = TypeVar("T")
 
 TOLD = (Exception, TripWire, Escape, asyncio.CancelledError)
 """What a subscriber is told of; anything else, such as a KeyboardInterrupt, ends the program."""
+
+TELLING = (OperatorError, RuleError, StructuredOutputError)
+"""What says in its message what is wrong and quotes no text; any other error may quote some."""
 
 Flush = Callable[[], Awaitable[Any] | None]
 """Emits what a stage still holds when its source has completed."""
@@ -47,21 +51,14 @@ class Opened:
     Attributes:
         push: takes an element.
         flush: called once, when the source has completed; None if the stage holds nothing.
-        held: how many elements or characters it holds now; None if it cannot hold any.
     """
 
-    __slots__ = ("flush", "held", "push")
+    __slots__ = ("flush", "push")
 
-    def __init__(
-        self,
-        push: Emit[Any],
-        flush: Flush | None = None,
-        held: Callable[[], int] | None = None,
-    ) -> None:
+    def __init__(self, push: Emit[Any], flush: Flush | None = None) -> None:
         """Name the parts."""
         self.push = push
         self.flush = flush
-        self.held = held
 
 
 class Stage:
@@ -105,8 +102,10 @@ class Stage:
         """The stage behind a source, in its last kernel where there is one."""
         return fuse(source, self)
 
-    def fault(self, error: BaseException, item: object) -> BaseException:
-        """What to raise when a function of the user's raised `error` for `item`.
+    def fault(
+        self, error: BaseException, item: object = None, *, when: str | None = None
+    ) -> BaseException:
+        """What to raise when a function of the user's raised `error`, for `item` or at `when`.
 
         Its message has the operator's name and the kind of element, not the text of either:
         it may reach a client. The cause is chained.
@@ -117,8 +116,8 @@ class Stage:
         if is_cancel(error) or isinstance(error, Escape):
             raise error
         kind = getattr(item, "type", None) or type(item).__name__
-        what = f"{type(error).__name__} on {kind}"
-        if isinstance(error, StreampipeError):  # ours: it quotes no text
+        what = f"{type(error).__name__} {when or f'on {kind}'}"
+        if isinstance(error, TELLING):
             what = f"{what}: {error}"
         elif self.reveals:
             what = f"{what}: {error}; the element was {item!r:.200}"
@@ -315,7 +314,7 @@ def fusion(enabled: bool) -> Iterator[None]:  # noqa: FBT001 - `fusion(False)` r
 
 @contextmanager
 def revealing() -> Iterator[None]:
-    """Pipelines that are built within the block quote in their errors the element at fault.
+    """Operators that are made within the block quote in their errors the element at fault.
 
     For debugging: without it no text of a chunk is ever in an `OperatorError`.
 

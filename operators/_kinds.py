@@ -10,6 +10,7 @@ from reactivex import Observable
 from streampipe.chunks import Chunk, ReasoningDelta, TextDelta, ToolCall
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit
+from streampipe.operators._functions import check_function
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._operator import operator
 
@@ -69,7 +70,11 @@ def map_text(source: Observable[Chunk], fn: Callable[[str], str]) -> Observable[
 
     Returns:
         The chunks. It fails with `OperatorError` when `fn` raises or returns no string.
+
+    Raises:
+        ConfigurationError: `fn` is no plain function.
     """
+    check_function("map_text", "fn", fn)
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         def push(chunk: Chunk) -> Awaitable[Any] | None:

@@ -114,10 +114,6 @@ class TextFlow:
         self._deltas = {PARTS[part][0] for part in parts}
         self._ends = {PARTS[part][1]: PARTS[part][0] for part in parts}
 
-    def held(self) -> int:
-        """Characters held, and chunks waiting behind them."""
-        return sum(lane.machine.held for lane in self._lanes.values()) + len(self._waiting)
-
     def push(self, chunk: Any) -> Awaitable[Any] | None:
         """Take a chunk."""
         cls = chunk.__class__
@@ -216,7 +212,7 @@ class TextFlow:
 
     def _end(self, key: tuple[type[Chunk], str], end: Chunk) -> Awaitable[Any] | None:
         lane = self._lanes[key]
-        rest = self._rest(lane, end)
+        rest = self._rest(lane)
         del self._lanes[key]
         if lane.slot is not None:
             lane.slot += rest
@@ -238,17 +234,17 @@ class TextFlow:
     def _last(self, lane: _Lane, model: Delta) -> Last | None:
         return None if self._ending is None else self._ending(lane.machine, model, self._stage)
 
-    def _rest(self, lane: _Lane, cause: object) -> list[Chunk]:
+    def _rest(self, lane: _Lane) -> list[Chunk]:
         try:
             out = lane.machine.finish()
         except FAULTS as error:
-            raise self._stage.fault(error, cause) from error
+            raise self._stage.fault(error, when="at the text's end") from error
         return lane.made(out)
 
     def flush(self) -> Awaitable[Any] | None:
         """The source has completed: let go of everything."""
         for lane in self._lanes.values():
-            rest = self._rest(lane, "the end")
+            rest = self._rest(lane)
             if lane.slot is not None:
                 lane.slot += rest
                 lane.slot = None
@@ -282,7 +278,7 @@ def text_stage(
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         flow = TextFlow(make, parts, emit, stage, ending)
-        return Opened(flow.push, flow.flush, flow.held)
+        return Opened(flow.push, flow.flush)
 
     return Stage(name, open_)
 

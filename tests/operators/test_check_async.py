@@ -164,7 +164,7 @@ def test_a_replaced_window_leaves_in_its_place() -> None:
     ("answer", "says"),
     [
         (KeyError("secret"), "KeyError on text-delta"),
-        (ModelConnectionError("no route"), "no route"),
+        (ModelConnectionError("no route"), "ModelConnectionError on text-delta"),
         (asyncio.CancelledError(), "CancelledError"),
         ("yes", "check gave str; give a Verdict, True, False or None"),
         (1, "check gave int"),

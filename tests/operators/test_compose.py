@@ -294,5 +294,7 @@ def test_parallel_needs_two_processors() -> None:
     """And processors they have to be."""
     with pytest.raises(ConfigurationError, match="two processors or more, not 1"):
         ops.parallel(Upper("u"))
-    with pytest.raises(ConfigurationError, match="parallel: takes operators and processors"):
+    with pytest.raises(ConfigurationError, match="parallel: 3 is no processor"):
         ops.parallel(Upper("u"), 3)
+    with pytest.raises(ConfigurationError, match=r"parallel: .* is no processor"):
+        ops.parallel(Upper("u"), ops.redact("a+"))  # what an operator holds would be lost

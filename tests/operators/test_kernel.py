@@ -21,7 +21,7 @@ from streampipe import (
     ToolCall,
 )
 from streampipe import operators as ops
-from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.errors import ConfigurationError, OperatorError, WireError
 from streampipe.testing import ScriptedModel
 from tests.operators.sources import Counting, Witness, elements, reading, turns, watched
 
@@ -164,6 +164,16 @@ async def test_a_function_that_raises_is_named_once(name: str) -> None:
     assert counting.closed == 1
 
 
+def test_an_error_of_ours_is_not_trusted_with_the_text() -> None:
+    """A function may raise one with a chunk's text in its message."""
+
+    def broken_wire(chunk: Chunk) -> Chunk:
+        raise WireError(str(chunk))
+
+    (error,) = through(ops.map(broken_wire), [TextDelta("0", "a secret")]).ends
+    assert str(error) == "operator 'map': WireError on text-delta"
+
+
 def test_who_asks_is_told_the_element() -> None:
     """For debugging: pipelines that are built in the block."""
     with ops.revealing():
@@ -265,6 +275,59 @@ def test_fusing_changes_nothing(chain: list[Op], numbers: list[int]) -> None:
     with ops.fusion(enabled=False):
         assert fused == ended(through(ops.pipe(*chain), numbers))
         assert fused == asyncio.run(read(ops.pipe(*chain)))
+
+
+async def later(number: int) -> bool:
+    """Take a while to say no."""
+    return number < 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        ops.map,
+        ops.filter,
+        ops.flat_map,
+        ops.tap,
+        ops.take_while,
+        ops.distinct_until_changed,
+        ops.map_text,
+        lambda fn: ops.scan(fn, 0),
+        lambda fn: ops.stateful(list[int], fn),
+        lambda fn: ops.branch(fn, ops.tap(look)),
+    ],
+    ids=[
+        *[
+            "map",
+            "filter",
+            "flat_map",
+            "tap",
+            "take_while",
+            "distinct",
+            "map_text",
+            "scan",
+            "stateful",
+            "branch",
+        ]
+    ],
+)
+def test_what_is_no_plain_function_is_refused(make: Any) -> None:
+    """A coroutine function would be true for every element: a filter that lets all of them pass."""
+    for bad, message in ((3, "must be a function, not 3"), (later, "plain function; for an async")):
+        with pytest.raises(ConfigurationError, match=message):
+            make(bad)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [ops.filter, ops.take_while, lambda p: ops.branch(p, ops.tap(look))],
+    ids=["filter", "take_while", "branch"],
+)
+def test_a_predicate_that_has_to_be_awaited_fails_closed(make: Any) -> None:
+    """Though it is a plain function that hands the coroutine back."""
+    witness = through(make(lambda n: later(n + 1)), [1])
+    assert witness.items == []
+    assert "TypeError on int" in str(witness.ends[0])
 
 
 # --- by kind of chunk ------------------------------------------------------------------------
