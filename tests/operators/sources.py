@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, cast
 
 from reactivex import Observable
+from reactivex.subject import Subject
 
+from streampipe import Chunk, TextDelta, TextEnd, TextStart
 from streampipe import operators as ops
 from streampipe.operators._core import Emit
 
@@ -86,6 +88,33 @@ def reading(source: Observable[Any], high_water: int = 256) -> aclosing[AsyncGen
     """Read a stream with an end to it: on leaving the block the iterator is closed."""
     items = ops.to_aiter(source, high_water=high_water)
     return aclosing(cast("AsyncGenerator[Any, None]", items))
+
+
+def through(
+    operator: Callable[[Observable[Any]], Observable[Any]],
+    items: Iterable[Any],
+    error: Exception | None = None,
+) -> Witness:
+    """A Subject's elements through an operator, without a loop; then its end, or its failure."""
+    subject: Subject[Any] = Subject()
+    witness, _ = watched(operator(subject))
+    for item in items:
+        subject.on_next(item)
+    if error is None:
+        subject.on_completed()
+    else:
+        subject.on_error(error)
+    assert not subject.observers, "the source was not let go"
+    return witness
+
+
+def pieces(text: str, sizes: Iterable[int]) -> list[Chunk]:
+    """A text part, cut into pieces of these sizes; the last is what is left."""
+    made: list[Chunk] = [TextStart("0")]
+    for size in sizes:
+        made.append(TextDelta("0", text[:size]))
+        text = text[size:]
+    return [*made, TextDelta("0", text), TextEnd("0")]
 
 
 async def elements(source: Any) -> list[Any]:

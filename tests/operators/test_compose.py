@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 from reactivex import Observable
 from reactivex import operators as rx
-from reactivex.subject import Subject
 
 from streampipe import Agent, Chunk, TextDelta, TextEnd, TripWire
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError, ProcessorError
 from streampipe.testing import ScriptedModel
-from tests.operators.sources import Witness, elements, watched
+from tests.operators.sources import elements, through
 
 
 def texts(*pieces: str) -> list[Chunk]:
@@ -81,16 +80,6 @@ class Upper:
         """Say it louder."""
         args.part.text = args.part.text.upper()
         return args.part
-
-
-def through(operator: Any, chunks: list[Chunk]) -> Witness:
-    """A Subject's chunks through an operator, without a loop."""
-    subject: Subject[Chunk] = Subject()
-    witness, _ = watched(operator(subject))
-    for chunk in chunks:
-        subject.on_next(chunk)
-    subject.on_completed()
-    return witness
 
 
 # --- pipe ----------------------------------------------------------------------------------

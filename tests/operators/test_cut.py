@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reactivex.subject import Subject
 
 from streampipe import (
     Agent,
@@ -22,29 +21,10 @@ from streampipe import (
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.testing import ScriptedModel
-from tests.operators.sources import Counting, Witness, elements, reading, watched
+from tests.operators.sources import Counting, elements, pieces, reading, through
 
 cuts = st.lists(st.integers(0, 9), max_size=40)
 PROSE = "Dr. Who said: no? No! 你好。 Then 👩‍👩‍👧 left.\r\nThe end"
-
-
-def pieces(text: str, sizes: list[int]) -> list[Chunk]:
-    """A text part, cut into pieces of these sizes."""
-    made: list[Chunk] = [TextStart("0")]
-    for size in sizes:
-        made.append(TextDelta("0", text[:size]))
-        text = text[size:]
-    return [*made, TextDelta("0", text), TextEnd("0")]
-
-
-def through(operator: Any, chunks: list[Chunk]) -> Witness:
-    """Chunks through an operator, without a loop."""
-    subject: Subject[Chunk] = Subject()
-    witness, _ = watched(operator(subject))
-    for chunk in chunks:
-        subject.on_next(chunk)
-    subject.on_completed()
-    return witness
 
 
 def digit(number: int) -> Chunk:

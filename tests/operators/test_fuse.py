@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import Observable
 from reactivex import operators as rx
-from reactivex.subject import Subject
 
 from streampipe import Agent, Chunk, TextDelta
 from streampipe import operators as ops
@@ -20,22 +19,12 @@ from streampipe.abort import TripWire
 from streampipe.contracts import ModelRequest
 from streampipe.errors import OperatorError
 from streampipe.testing import ScriptedModel
-from tests.operators.sources import Counting, Witness, elements, reading, turns, watched
+from tests.operators.sources import Counting, Witness, elements, reading, through, turns, watched
 
 Op = Callable[[Observable[Any]], Observable[Any]]
 Call = tuple[str, int]
 
 ENDLESS = 100  # elements after which a flush that does not end is cut off
-
-
-def through(operator: Op, *items: Any) -> Witness:
-    """A Subject's elements through an operator, without a loop; then its end."""
-    subject: Subject[Any] = Subject()
-    witness, _ = watched(operator(subject))
-    for item in items:
-        subject.on_next(item)
-    subject.on_completed()
-    return witness
 
 
 async def flowing(operator: Op, *items: Any) -> Witness:
@@ -81,7 +70,7 @@ PLACES = pytest.mark.parametrize("place", ["start", "step", "finish"])
 @PLACES
 async def test_a_fault_is_told_to_the_subscriber_once(place: str) -> None:
     """Never raised at who subscribes; named, chained, and without the text of the exception."""
-    for witness in (through(faulty(place), 1), await flowing(faulty(place), 1)):
+    for witness in (through(faulty(place), [1]), await flowing(faulty(place), 1)):
         (error,) = witness.ends
         assert isinstance(error, OperatorError)
         assert isinstance(error.__cause__, ValueError)
@@ -96,7 +85,7 @@ async def test_a_fault_can_be_caught_behind_its_stage(place: str) -> None:
     def instead(_error: Exception, _source: Observable[Any]) -> Observable[Any]:
         return reactivex.of("caught")
 
-    assert through(ops.pipe(faulty(place), rx.catch(instead)), 1).items == ["caught"]
+    assert through(ops.pipe(faulty(place), rx.catch(instead)), [1]).items == ["caught"]
     told = await flowing(ops.pipe(faulty(place), ops.materialize_errors()), 1)
     assert [chunk.type for chunk in told.items] == ["error", "finish"]
 
@@ -104,7 +93,7 @@ async def test_a_fault_can_be_caught_behind_its_stage(place: str) -> None:
 async def test_a_fault_at_the_start_of_a_way_is_told_too() -> None:
     """A kernel inside another stage is opened with it."""
     way = ops.branch(bool, faulty("start"))
-    for witness in (through(way, 1), await flowing(way, 1)):
+    for witness in (through(way, [1]), await flowing(way, 1)):
         assert [type(end) for end in witness.ends] == [OperatorError]
 
 
@@ -116,7 +105,7 @@ async def test_a_signal_at_the_start_reaches_the_subscriber() -> None:
         raise wire
 
     operator = ops.stateful(block, hold_all)
-    assert through(operator, 1).ends == [wire]
+    assert through(operator, [1]).ends == [wire]
     assert (await flowing(operator, 1)).ends == [wire]
 
 
@@ -138,7 +127,7 @@ async def test_the_same_operator_twice_in_a_kernel_ends_where_it_ended() -> None
     seen: list[int] = []
     few = ops.take_while(lambda _: len(seen) < 2)
     chain = ops.pipe(few, HOLD, ops.tap(seen.append), few)
-    alone = through(chain, 1, 4, 7)
+    alone = through(chain, [1, 4, 7])
     assert (alone.items, alone.ends, seen) == ([1], ["completed"], [1, 4])
     seen.clear()
     looped = await flowing(chain, 1, 4, 7)
@@ -152,7 +141,7 @@ async def test_an_end_in_the_flush_of_a_way_ends_the_branch(before: int) -> None
     chain = ops.pipe(ops.branch(bool, way), HOLD)
     cut = ops.pipe(ops.branch(bool, way), rx.take(ENDLESS))
     for operator in (cut, chain):
-        for witness in (through(operator, 2, 8, 4), await flowing(operator, 2, 8, 4)):
+        for witness in (through(operator, [2, 8, 4]), await flowing(operator, 2, 8, 4)):
             assert (witness.items, witness.ends) == ([2], ["completed"])
 
 
@@ -208,7 +197,7 @@ def test_fusing_changes_no_call(chain: list[str], numbers: list[int]) -> None:
         return witness.items, [str(end) for end in witness.ends], calls
 
     def alone(operator: Op) -> Witness:
-        return through(operator, *numbers)
+        return through(operator, numbers)
 
     def looped(operator: Op) -> Witness:
         return asyncio.run(flowing(operator, *numbers))

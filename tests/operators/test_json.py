@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from reactivex.subject import Subject
 
-from streampipe import Chunk, ObjectChunk, ObjectResult, TextDelta, TextEnd, TextStart
+from streampipe import ObjectChunk, ObjectResult, TextEnd
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
-from tests.operators.sources import Witness, watched
+from tests.operators.sources import pieces, through
 
 cuts = st.lists(st.integers(0, 9), max_size=30)
 values = st.recursive(
@@ -30,25 +29,6 @@ class Dish(BaseModel):
 
     name: str
     minutes: int
-
-
-def pieces(text: str, sizes: list[int]) -> list[Chunk]:
-    """A text part, cut into pieces of these sizes."""
-    made: list[Chunk] = [TextStart("0")]
-    for size in sizes:
-        made.append(TextDelta("0", text[:size]))
-        text = text[size:]
-    return [*made, TextDelta("0", text), TextEnd("0")]
-
-
-def through(operator: Any, chunks: list[Chunk]) -> Witness:
-    """Chunks through an operator, without a loop."""
-    subject: Subject[Chunk] = Subject()
-    witness, _ = watched(operator(subject))
-    for chunk in chunks:
-        subject.on_next(chunk)
-    subject.on_completed()
-    return witness
 
 
 @given(objects, cuts)

@@ -23,25 +23,11 @@ from streampipe import (
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError, WireError
 from streampipe.testing import ScriptedModel
-from tests.operators.sources import Counting, Witness, elements, reading, turns, watched
+from tests.operators.sources import Counting, Witness, elements, reading, through, turns, watched
 
 Op = Callable[[Observable[Any]], Observable[Any]]
 CALL = ToolCall("t", "n", {})
 HEARD: list[Chunk] = [TextDelta("0", "a"), ReasoningDelta("1", "hm"), CALL, TextDelta("0", "bc")]
-
-
-def through(operator: Op, items: list[Any], error: Exception | None = None) -> Witness:
-    """A Subject's elements through an operator, without a loop; then its end."""
-    subject: Subject[Any] = Subject()
-    witness, _ = watched(operator(subject))
-    for item in items:
-        subject.on_next(item)
-    if error is None:
-        subject.on_completed()
-    else:
-        subject.on_error(error)
-    assert not subject.observers, "the source was not let go"
-    return witness
 
 
 def plus(number: int) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reactivex.subject import Subject
 
 from streampipe import (
     Agent,
@@ -16,8 +15,6 @@ from streampipe import (
     DataChunk,
     ReasoningDelta,
     TextDelta,
-    TextEnd,
-    TextStart,
     ToolCall,
     TripWire,
 )
@@ -25,7 +22,7 @@ from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.testing import ScriptedModel
 from streampipe.text import Rule
-from tests.operators.sources import Witness, elements, watched
+from tests.operators.sources import elements, pieces, through
 
 KEY = r"sk-[a-z0-9]{4,}"
 MAIL = Rule("mail", r"(?<![a-z])[a-z]+@[a-z]+\.[a-z]+", "[MAIL]")
@@ -36,25 +33,6 @@ cuts = st.lists(st.integers(1, 9), max_size=40)
 texts = st.lists(st.sampled_from(["sk-", "ab1", "c4", " ", "ann@", "host", ".org", "s", "k"])).map(
     "".join
 )
-
-
-def pieces(text: str, sizes: list[int]) -> list[Chunk]:
-    """A text part, cut into pieces of these sizes."""
-    made: list[Chunk] = [TextStart("0")]
-    for size in sizes:
-        made.append(TextDelta("0", text[:size]))
-        text = text[size:]
-    return [*made, TextDelta("0", text), TextEnd("0")]
-
-
-def through(operator: Any, chunks: list[Chunk]) -> Witness:
-    """Chunks through an operator, without a loop."""
-    subject: Subject[Chunk] = Subject()
-    witness, _ = watched(operator(subject))
-    for chunk in chunks:
-        subject.on_next(chunk)
-    subject.on_completed()
-    return witness
 
 
 def said(items: list[Any]) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reactivex.subject import Subject
 
 from streampipe import (
     Chunk,
@@ -23,7 +22,7 @@ from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._fuse import fuse
 from streampipe.operators._text import MOST_WAITING, text_stage
-from tests.operators.sources import Witness, elements, watched
+from tests.operators.sources import Witness, elements, through
 
 
 class Words:
@@ -56,14 +55,10 @@ class Words:
         return [f"{word} " for word in loud.split(" ")[:-1]] if self.pieces else loud
 
 
-def through(chunks: Iterable[Chunk], parts: Any = ("text",), make: Any = Words) -> Witness:
+def words(chunks: Iterable[Chunk], parts: Any = ("text",), make: Any = Words) -> Witness:
     """Chunks through the machine, without a loop."""
-    subject: Subject[Chunk] = Subject()
-    witness, _ = watched(fuse(subject, text_stage("words", lambda _: make(), parts)))
-    for chunk in chunks:
-        subject.on_next(chunk)
-    subject.on_completed()
-    return witness
+    stage = text_stage("words", lambda _: make(), parts)
+    return through(lambda source: fuse(source, stage), chunks)
 
 
 IDS = ("a", "b")
@@ -80,7 +75,7 @@ ends = st.builds(TextEnd, st.sampled_from(IDS))
 @given(st.lists(pieces | pieces | others | ends, max_size=25))
 def test_nothing_is_lost_and_nothing_overtakes(chunks: list[Any]) -> None:
     """Each text whole, under its id; other chunks behind what came before them."""
-    out: list[Any] = through(chunks).items
+    out: list[Any] = words(chunks).items
 
     def before(stream: list[Any], place: int, text_id: str) -> str:
         return "".join(
@@ -102,7 +97,7 @@ def test_nothing_is_lost_and_nothing_overtakes(chunks: list[Any]) -> None:
 @given(st.lists(pieces | others, max_size=25))
 def test_metadata_goes_out_once(chunks: list[Any]) -> None:
     """Whatever is merged or held, in the order it came, under the id it came with."""
-    out: list[Any] = through(chunks).items
+    out: list[Any] = words(chunks).items
     for text_id in IDS:
         went, came = (
             [
@@ -118,26 +113,26 @@ def test_metadata_goes_out_once(chunks: list[Any]) -> None:
 def test_a_tool_call_stays_behind_the_text_before_it() -> None:
     """Though that text is held, and goes on afterwards."""
     call = ToolCall("t", "n", {})
-    out = through([TextDelta("0", "he"), call, TextDelta("0", "y you"), TextEnd("0")]).items
+    out = words([TextDelta("0", "he"), call, TextDelta("0", "y you"), TextEnd("0")]).items
     assert [getattr(c, "text", c.type) for c in out] == ["HEY ", "tool-call", "YOU", "text-end"]
 
 
 def test_a_piece_that_is_not_changed_is_the_same_object() -> None:
     """With all that it carries."""
     chunk = TextDelta("0", "A ", {"n": 1}, run_id="r")
-    assert through([chunk]).items[0] is chunk
+    assert words([chunk]).items[0] is chunk
 
 
 def test_a_piece_that_is_changed_is_a_new_one() -> None:
     """The one that came may be shared."""
     chunk = TextDelta("0", "a ", run_id="r", from_="USER")
-    (made,) = through([chunk]).items
+    (made,) = words([chunk]).items
     assert (chunk.text, made) == ("a ", TextDelta("0", "A ", run_id="r", from_="USER"))
 
 
 def test_several_pieces_are_several_chunks() -> None:
     """The metadata with the first of them."""
-    out = through([TextDelta("0", "a b c ", {"n": 1})], make=lambda: Words(pieces=True)).items
+    out = words([TextDelta("0", "a b c ", {"n": 1})], make=lambda: Words(pieces=True)).items
     assert [(c.text, c.provider_metadata) for c in out] == [
         ("A ", {"n": 1}),
         ("B ", None),
@@ -148,16 +143,16 @@ def test_several_pieces_are_several_chunks() -> None:
 def test_reasoning_is_a_text_of_its_own() -> None:
     """Covered when asked for, else passed by; the same id does not mix the two."""
     chunks = [TextDelta("0", "a"), ReasoningDelta("0", "b "), TextDelta("0", "c ")]
-    both = through(chunks, ("text", "reasoning")).items
+    both = words(chunks, ("text", "reasoning")).items
     assert [(c.type, c.text) for c in both] == [("reasoning-delta", "B "), ("text-delta", "AC ")]
-    one = through(chunks).items
+    one = words(chunks).items
     assert [(c.type, c.text) for c in one] == [("text-delta", "AC "), ("reasoning-delta", "b ")]
 
 
 def test_a_text_that_is_held_for_ever_holds_only_so_much() -> None:
     """Then the stream fails; nothing that waited leaves."""
     waiting = (DataChunk("data-n", n) for n in range(MOST_WAITING + 1))
-    witness = through([TextStart("0"), TextDelta("0", "a"), *waiting])
+    witness = words([TextStart("0"), TextDelta("0", "a"), *waiting])
     assert len(witness.items) == 1
     assert isinstance(witness.ends[0], OperatorError)
     assert "wait behind a text" in str(witness.ends[0])
