@@ -170,7 +170,10 @@ class TextFlow:
 
     def _leave(self, chunks: list[Chunk], lane: _Lane, chunk: Delta) -> Awaitable[Any] | None:
         """Emit, then look whether the stream ends here."""
-        last = self._last(lane, chunk)
+        return self._left(chunks, self._last(lane, chunk))
+
+    def _left(self, chunks: list[Chunk], last: Last | None) -> Awaitable[Any] | None:
+        """Emit these, and end the stream if it ends here."""
         if last is None:
             return emit_all(chunks, self._emit)
         wait = emit_all([*chunks, *last[0]], self._emit)
@@ -214,22 +217,15 @@ class TextFlow:
         lane = self._lanes[key]
         rest = self._rest(lane)
         del self._lanes[key]
+        last = None if lane.model is None else self._last(lane, lane.model)
+        closing = [end] if last is None else []  # else what ends the stream closes the text too
         if lane.slot is not None:
             lane.slot += rest
-            self._waiting.append([end])
-        elif self._waiting:
-            self._waiting.append([*rest, end])
-        else:
-            return self._leave_rest(rest, lane, [end])
-        return self._leave_rest(self._ready(), lane, [])
-
-    def _leave_rest(
-        self, chunks: list[Chunk], lane: _Lane, end: list[Chunk]
-    ) -> Awaitable[Any] | None:
-        """Emit the rest of a text that has ended, and its end, unless the stream ends before."""
-        if lane.model is None or self._last(lane, lane.model) is None:
-            return emit_all([*chunks, *end], self._emit)
-        return self._leave(chunks, lane, lane.model)
+            rest = []
+        if not self._waiting:
+            return self._left([*rest, *closing], last)
+        self._waiting.append([*rest, *closing])
+        return self._left(self._ready(), last)
 
     def _last(self, lane: _Lane, model: Delta) -> Last | None:
         return None if self._ending is None else self._ending(lane.machine, model, self._stage)

@@ -17,6 +17,7 @@ from streampipe import (
     TextDelta,
     TextEnd,
     TextStart,
+    ToolCall,
 )
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
@@ -123,6 +124,14 @@ def test_limit_text_cuts_between_graphemes(sizes: list[int], chars: int) -> None
     assert len(said) <= chars
     assert said == "".join(texts(through(ops.limit_text(chars=chars), pieces(PROSE, [])).items))
     assert out[-1] == TextEnd("0")
+
+
+def test_a_text_that_ends_with_the_stream_is_closed_once() -> None:
+    """Though other chunks wait behind it, and its limit is reached by its very end."""
+    chunks: list[Chunk] = [TextStart("0"), TextDelta("0", "ab"), ToolCall("t", "n"), TextEnd("0")]
+    witness = through(ops.limit_text(chars=2), chunks)
+    kinds = [chunk.type for chunk in witness.items]
+    assert (kinds.count("text-end"), witness.ends) == (1, ["completed"])
 
 
 def test_limit_text_counts_tokens() -> None:
