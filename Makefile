@@ -33,7 +33,7 @@ wheel: $(READY) ## build the wheel, look into it, run it outside the repository
 	$(BIN)/python scripts/check_wheel.py
 
 laws: $(READY) ## the laws of the engine, on many more generated cases
-	STREAMPIPE_PROFILE=laws $(BIN)/pytest tests/laws -n auto --timeout 900
+	STREAMPIPE_PROFILE=laws $(BIN)/pytest tests/laws -n auto --timeout 1800
 
 bench: $(READY) ## measure; figures depend on the machine, so nothing here fails
 	$(BIN)/python -m benchmarks

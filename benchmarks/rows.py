@@ -15,6 +15,7 @@ import httpx
 
 from benchmarks.measure import Row, Sizes, compare
 from benchmarks.pipelines import six_operators, stages
+from benchmarks.redaction import redaction
 from benchmarks.work import (
     TurnTakingModel,
     by_hand,
@@ -213,6 +214,7 @@ ROWS: tuple[Measure, ...] = (
     whole_async_run,
     six_operators,
     stages,
+    redaction,
     over_http,
     at_once,
     length,

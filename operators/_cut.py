@@ -128,10 +128,7 @@ class _Thoughts:
         return self._tags.held
 
     def feed(self, piece: str) -> list[str | Chunk]:
-        out = self._parts(self._tags.feed(piece))
-        if self._is_open and not self._tags.inside:
-            out.append(self._close())
-        return out
+        return self._parts(self._tags.feed(piece))
 
     def finish(self) -> list[str | Chunk]:
         out = self._parts(self._tags.finish())
@@ -173,7 +170,8 @@ def split_tags(
         trim: whether white space directly around a tag goes with it.
 
     Returns:
-        The chunks: what stands inside as reasoning parts, without the tags.
+        The chunks: what stands inside as reasoning parts, without the tags. Between two of them
+        there is text: a part is closed when text comes, or at the text's end.
 
     Raises:
         ConfigurationError: there is no name, or one that cannot stand in a tag.

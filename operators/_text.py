@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from streampipe.chunks import Chunk, ReasoningDelta, ReasoningEnd, TextDelta, TextEnd
 from streampipe.errors import ConfigurationError, OperatorError
-from streampipe.operators._core import FAULTS, Emit
+from streampipe.operators._core import FAULTS, Emit, Enough
 from streampipe.operators._fuse import Opened, Stage, emit_all
 from streampipe.operators._kinds import with_text
 
@@ -176,6 +176,8 @@ class TextFlow:
         """Emit these, and end the stream if it ends here."""
         if last is None:
             return emit_all(chunks, self._emit)
+        if isinstance(last[1], Enough):  # nothing was blocked: what is held elsewhere may leave
+            chunks = [*chunks, *self._drained()]
         wait = emit_all([*chunks, *last[0]], self._emit)
         if wait is not None:
             return _raise_after(wait, last[1])
@@ -239,18 +241,23 @@ class TextFlow:
 
     def flush(self) -> Awaitable[Any] | None:
         """The source has completed: let go of everything."""
+        lanes = list(self._lanes.values())
+        chunks = self._drained()
+        for lane in lanes:
+            if lane.model is not None and self._last(lane, lane.model) is not None:
+                return self._leave(chunks, lane, lane.model)
+        return emit_all(chunks, self._emit)
+
+    def _drained(self) -> list[Chunk]:
+        """Everything that is held or waits, in its order."""
         for lane in self._lanes.values():
             rest = self._rest(lane)
             if lane.slot is not None:
                 lane.slot += rest
-                lane.slot = None
             else:
                 self._waiting.append(rest)
-        lanes, self._lanes = self._lanes, {}
-        for lane in lanes.values():
-            if lane.model is not None and self._last(lane, lane.model) is not None:
-                return self._leave(self._ready(), lane, lane.model)
-        return emit_all(self._ready(), self._emit)
+        self._lanes = {}
+        return self._ready()
 
 
 async def _raise_after(wait: Awaitable[Any], error: BaseException) -> None:

@@ -11,6 +11,7 @@ from contextlib import AsyncExitStack
 from datetime import date
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -344,6 +345,32 @@ def test_what_the_script_prints_becomes_rows() -> None:
     assert (second.name, second.ratio, second.growth) == ("Mastra 1.0.0", 100, 1)
     assert second.short == pytest.approx(100)
     assert second.group == first.group
+
+
+def test_the_script_is_run_where_it_is_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is told the sizes, its telemetry is off, and it says whom it asked for outside."""
+    said: dict[str, Any] = {"node": "24.0.0", "mastra": "1.0.0", "outside": ["telemetry.example"]}
+    said |= {side: [[1e-4], [2e-4]] for side in ("byHand", "withMastra")}
+    (tmp_path / "said.json").write_text(json.dumps(said), encoding="utf-8")
+    node = program(
+        tmp_path,
+        "node",
+        'if [ "$1" = --version ]; then echo v24.0.0; exit; fi',
+        'echo "$@, off: $MASTRA_TELEMETRY_DISABLED" > asked',
+        "cat said.json",
+    )
+    (tmp_path / "node_modules" / "@mastra" / "core").mkdir(parents=True)
+    monkeypatch.setattr(with_mastra, "places", lambda: [Node(node, ())])
+    monkeypatch.setattr(with_mastra, "FOLDER", tmp_path)
+    found = with_mastra.measured(TINY)
+    assert not isinstance(found, Absent)
+    assert [row.name for row in found[0]] == ["by hand, Node.js 24.0.0", "Mastra 1.0.0"]
+    assert found[1] == ["telemetry.example"]
+    asked = (tmp_path / "asked").read_text(encoding="utf-8")
+    assert '"rounds": 1, "lengths": [8, 16]' in asked
+    assert asked.endswith("off: 1\n")
 
 
 # --- the command ---------------------------------------------------------------------------

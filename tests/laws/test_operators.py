@@ -8,15 +8,17 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from streampipe import TextDelta, ToolCall, TripWire
 from streampipe import operators as ops
 from streampipe.errors import OperatorError
 from streampipe.operators._operator import REGISTRY
-from streampipe.testing import check_operator
+from streampipe.testing import OPERATOR_LAWS, check_operator
 
-EXAMPLES = 60
+# Ten times the profile, which is made for whole runs: a case of an operator takes milliseconds.
+EXAMPLES = max(1_000, 10 * settings().max_examples)
 KEYS = st.lists(st.sampled_from(["key", "k", "e", "y", " ", "ab", "."])).map("".join)
 CHUNKS = st.builds(TextDelta, st.sampled_from("01"), st.text(max_size=3)) | st.just(
     ToolCall("t", "n")
@@ -111,11 +113,17 @@ CHECKS: dict[str, Callable[[], None]] = {
     "rechunk": held(ops.rechunk, text_of_whole=str),
     "stop_at": held(lambda: ops.stop_at("key"), texts=KEYS, ends_early=True, drops=True),
     "limit_text": held(lambda: ops.limit_text(chars=5), ends_early=True, drops=True),
-    "split_tags": held(lambda: ops.split_tags("t"), texts=TAGGED, drops=True),
+    "split_tags": held(
+        lambda: ops.split_tags("t"),
+        texts=TAGGED,
+        drops=True,
+        # `place` takes one `<` for another; tests/operators/test_text_flow.py has what it is about.
+        laws=[law for law in OPERATOR_LAWS if law != "place"],
+    ),
     "json_objects": held(ops.json_objects, texts=st.just('{"a": [1, "b"]}'), fails=OperatorError),
     "json_lines": held(ops.json_lines, texts=st.just("[1]\n{}\n"), fails=OperatorError),
-    "throttle": held(lambda: ops.throttle(0.02), kind="any", timed=True, drops=True),
-    "debounce": held(lambda: ops.debounce(0.02), kind="any", timed=True, drops=True),
+    "throttle": held(lambda: ops.throttle(0.015), kind="any", timed=True, drops=True),
+    "debounce": held(lambda: ops.debounce(0.015), kind="any", timed=True, drops=True),
     "heartbeat": held(lambda: ops.heartbeat(0.5), timed=True),
     "timeout_first": held(lambda: ops.timeout_first(60), timed=True, fails=OperatorError),
     "timeout_idle": held(lambda: ops.timeout_idle(60), timed=True, fails=OperatorError),
@@ -153,7 +161,7 @@ CHECKS: dict[str, Callable[[], None]] = {
 HOOKS = {name for name in REGISTRY if name.startswith("process_")} - {"process_all"}
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", CHECKS)
 def test_an_operator_keeps_the_laws(name: str) -> None:
     """On generated streams, with what it does not promise said."""

@@ -134,6 +134,17 @@ def test_a_text_that_ends_with_the_stream_is_closed_once() -> None:
     assert (kinds.count("text-end"), witness.ends) == (1, ["completed"])
 
 
+def test_what_waits_elsewhere_leaves_before_the_stream_ends() -> None:
+    """The start of a text that stands behind another held text comes before its end."""
+    chunks: list[Chunk] = [TextDelta("0", "S"), TextStart("1"), TextDelta("1", "STOP")]
+    out: list[Any] = through(ops.stop_at("STOP"), chunks).items
+    assert [(chunk.type, chunk.id) for chunk in out] == [
+        ("text-delta", "0"),
+        ("text-start", "1"),
+        ("text-end", "1"),
+    ]
+
+
 def test_limit_text_counts_tokens() -> None:
     """By its estimate, or by a function of the user's."""
     chunks = pieces("one two three four", [5, 5])
@@ -190,6 +201,15 @@ def test_split_tags_makes_reasoning_of_what_stands_inside(sizes: list[int]) -> N
             assert not is_open
     assert list(thoughts.values()) == ["hm, 1 < 2", "or"]
     assert (is_open, out[-1]) == ([], TextEnd("0"))
+
+
+@given(cuts)
+def test_split_tags_takes_two_thoughts_side_by_side_for_one(sizes: list[int]) -> None:
+    """However they are cut: no text stands between them."""
+    out: list[Any] = through(ops.split_tags("t"), pieces("<t>a</t><t>b</t>c", sizes)).items
+    starts = [chunk.id for chunk in out if isinstance(chunk, ReasoningStart)]
+    assert starts == ["0-thought-1"]
+    assert "".join(texts(out, ReasoningDelta)) == "ab"
 
 
 async def test_split_tags_in_a_run() -> None:
