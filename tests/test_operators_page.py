@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -20,6 +21,18 @@ NAMES = sorted(REGISTRY)
 # What has no marble: the loop of a run, and the hooks, whose elements are no chunks.
 WITHOUT_MARBLE = {"feedback", *(name for name in NAMES if name.startswith("process_"))} - {
     "process_all"
+}
+# What is no operator of the registry, and has its type fixed as one.
+BESIDE = {"concat", "create", "explain", "from_aiter", "of", "pipe", "to_aiter"}
+TYPED = {
+    function.name
+    for file in sorted((ROOT / "tests" / "typing").glob("test_*.py"))
+    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+    for call in ast.walk(function)
+    if isinstance(call, ast.Call)
+    and isinstance(call.func, ast.Name)
+    and call.func.id == "assert_type"
 }
 
 
@@ -54,3 +67,13 @@ def test_an_operator_says_what_it_takes_and_gives(name: str) -> None:
 def test_the_page_is_what_the_operators_give_today() -> None:
     """Marbles and all."""
     assert operators_page.page() == PAGE, "run scripts/operators_page.py"
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES, *BESIDE}))
+def test_an_operator_is_typed(name: str) -> None:
+    """A function of its own fixes the type of what comes out of it, for both checkers."""
+    assert f"test_types_{name}" in TYPED, (
+        f"add `test_types_{name}` to a file in tests/typing/: a use of ops.{name} whose result is "
+        "fixed with `assert_type`, and what comes out held against it with `emits`; and in a "
+        "function under `if TYPE_CHECKING` a wrong use, with `# type: ignore[code]  # reason`"
+    )
