@@ -24,6 +24,7 @@ from streampipe.operators._core import FAULTS, Buffer, Emit, Flowable, is_cancel
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._operator import operator
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 Watch = Callable[[Emit[Any], asyncio.Timeout], Emit[Any]]
@@ -159,8 +160,8 @@ def debounce(source: Observable[T], seconds: float) -> Observable[T]:
 
 @operator
 def heartbeat(
-    source: Observable[T], seconds: float, make: Callable[[], T | DataChunk] | None = None
-) -> Observable[T | DataChunk]:
+    source: Observable[T], seconds: float, make: Callable[[], S] | None = None
+) -> Observable[T | S | DataChunk]:
     """A sign of life whenever nothing has come for so many seconds: keeps a connection open.
 
     Args:
@@ -180,7 +181,7 @@ def heartbeat(
         msg = f"heartbeat: make must be a function without arguments, not {type(make).__name__}"
         raise ConfigurationError(msg)
 
-    def sign() -> T | DataChunk:
+    def sign() -> S | DataChunk:
         if make is None:
             return DataChunk("data-heartbeat", transient=True)
         try:
@@ -191,7 +192,7 @@ def heartbeat(
             msg = f"make raised {type(error).__name__}"
             raise OperatorError(msg, operator="heartbeat") from error
 
-    async def run(emit: Emit[T | DataChunk]) -> None:
+    async def run(emit: Emit[T | S | DataChunk]) -> None:
         now = asyncio.get_running_loop().time
         async with beside(source) as buffer:
             while (there := await arrives(buffer, now() + longest)) is not False:

@@ -118,6 +118,10 @@ async def test_types_heartbeat() -> None:
     """The elements, or a sign of life between them."""
     stream = CHUNKS.pipe(ops.heartbeat(1))
     await emits(assert_type(stream, Observable[Chunk | DataChunk]), Chunk)
+    numbers = NUMBERS.pipe(ops.heartbeat(1, lambda: "still here"))
+    await emits(assert_type(numbers, Observable[int | str | DataChunk]), int)
+    events = ops.pipe(ops.to_sse(), ops.heartbeat(1))
+    assert_type(events, Pipeline[Chunk, bytes | DataChunk])
 
 
 async def test_types_timeout_first() -> None:
