@@ -24,6 +24,7 @@ from streampipe.operators._element import (
 )
 from streampipe.operators._fuse import fusion, revealing
 from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
+from streampipe.operators._inside import Record
 from streampipe.operators._json import json_lines, json_objects
 from streampipe.operators._kinds import (
     accumulate_text,
@@ -54,6 +55,7 @@ from streampipe.operators._output import (
 )
 from streampipe.operators._pace import batch, smooth
 from streampipe.operators._process import process, process_all
+from streampipe.operators._record import Recorder, Recording
 from streampipe.operators._recover import catch_api_error, fallback, retry, retry_api
 from streampipe.operators._rules import Match, block, detect, redact, replace
 from streampipe.operators._time import (
@@ -71,6 +73,9 @@ __all__ = [
     "ModelAnswer",
     "ModelCall",
     "Pipeline",
+    "Record",
+    "Recorder",
+    "Recording",
     "RemoteError",
     "StepInput",
     "Verdict",

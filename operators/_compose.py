@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Generic, TypeVar, cast, overload
 
 from reactivex import Observable
@@ -17,6 +18,7 @@ from streampipe.operators._functions import check_function, is_true
 from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
 from streampipe.operators._operator import HOLE, Configured, operator, shown
 from streampipe.operators._process import process_all
+from streampipe.operators._record import Recorder, check_recorder, recorded
 from streampipe.operators._scope import check_processors
 
 A = TypeVar("A")
@@ -39,11 +41,16 @@ class Pipeline(Generic[A, B]):
         flows: whether all of its operators keep back-pressure and order.
     """
 
-    def __init__(self, operators: Iterable[Op[Any, Any]], name: str | None = None) -> None:
-        """Put operators in a row.
+    def __init__(
+        self,
+        operators: Iterable[Op[Any, Any]],
+        name: str | None = None,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """Put operators in a row; with a recorder, each is watched whenever they run.
 
         Raises:
-            ConfigurationError: one is none.
+            ConfigurationError: one is none, or the recorder is none.
         """
         self.operators = tuple(operators)
         self.name = name
@@ -52,46 +59,88 @@ class Pipeline(Generic[A, B]):
             if not callable(element):
                 msg = f"pipe: element {place} is {element!r:.80}, not an operator"
                 raise ConfigurationError(msg)
+        self.recorder = recorder
         self.flows = all(getattr(element, "flows", False) for element in self.operators)
         parts = [getattr(element, "stages", None) for element in self.operators]
         self.stages: tuple[Stage, ...] | None = (
             None if None in parts else tuple(stage for part in parts for stage in part or ())
         )
+        self._behind: Callable[[Observable[Any]], Observable[Any]] = self._plainly
+        if recorder is not None:
+            check_recorder(recorder, "pipe")
+            self.stages = None
+            self._behind = partial(
+                recorded,
+                operators=[(label(element), element) for element in _flat(self.operators)],
+                recorder=recorder,
+                name=self.__name__,
+            )
 
     def __call__(self, source: Observable[A]) -> Observable[B]:
         """The operators behind `source`, one after the other."""
-        made: Observable[Any] = source
+        return self._behind(source)
+
+    def _plainly(self, source: Observable[Any]) -> Observable[Any]:
         for element in self.operators:
-            made = element(made)
-        return made
+            source = element(source)
+        return source
 
     def __repr__(self) -> str:
         """The stages, as they are written."""
-        inside = ", ".join(_label(element) for element in self.operators)
+        inside = ", ".join(label(element) for element in self.operators)
         return f"{self.name}: pipe({inside})" if self.name else f"pipe({inside})"
 
 
 @overload
-def pipe(*, name: str | None = None) -> Pipeline[A, A]: ...
-@overload
-def pipe(a: Op[A, B], /, *, name: str | None = None) -> Pipeline[A, B]: ...
-@overload
-def pipe(a: Op[A, B], b: Op[B, C], /, *, name: str | None = None) -> Pipeline[A, C]: ...
+def pipe(*, name: str | None = None, recorder: Recorder | None = None) -> Pipeline[A, A]: ...
 @overload
 def pipe(
-    a: Op[A, B], b: Op[B, C], c: Op[C, D], /, *, name: str | None = None
+    a: Op[A, B], /, *, name: str | None = None, recorder: Recorder | None = None
+) -> Pipeline[A, B]: ...
+@overload
+def pipe(
+    a: Op[A, B], b: Op[B, C], /, *, name: str | None = None, recorder: Recorder | None = None
+) -> Pipeline[A, C]: ...
+@overload
+def pipe(
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    /,
+    *,
+    name: str | None = None,
+    recorder: Recorder | None = None,
 ) -> Pipeline[A, D]: ...
 @overload
 def pipe(
-    a: Op[A, B], b: Op[B, C], c: Op[C, D], d: Op[D, E], /, *, name: str | None = None
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    d: Op[D, E],
+    /,
+    *,
+    name: str | None = None,
+    recorder: Recorder | None = None,
 ) -> Pipeline[A, E]: ...
 @overload
 def pipe(
-    a: Op[A, B], b: Op[B, C], c: Op[C, D], d: Op[D, E], e: Op[E, F], /, *, name: str | None = None
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    d: Op[D, E],
+    e: Op[E, F],
+    /,
+    *,
+    name: str | None = None,
+    recorder: Recorder | None = None,
 ) -> Pipeline[A, F]: ...
 @overload
-def pipe(*operators: Op[Any, Any], name: str | None = None) -> Pipeline[Any, Any]: ...
-def pipe(*operators: Op[Any, Any], name: str | None = None) -> Pipeline[Any, Any]:
+def pipe(
+    *operators: Op[Any, Any], name: str | None = None, recorder: Recorder | None = None
+) -> Pipeline[Any, Any]: ...
+def pipe(
+    *operators: Op[Any, Any], name: str | None = None, recorder: Recorder | None = None
+) -> Pipeline[Any, Any]:
     """Operators in a row as one value.
 
     >>> from streampipe import operators as ops
@@ -102,11 +151,12 @@ def pipe(*operators: Op[Any, Any], name: str | None = None) -> Pipeline[Any, Any
     Args:
         operators: any operators, ours or of `reactivex`.
         name: what it is called when it is shown.
+        recorder: watches each operator, whenever the pipeline runs; see `Recorder`.
 
     Raises:
-        ConfigurationError: an element is no operator.
+        ConfigurationError: an element is no operator, or `recorder` is no recorder.
     """
-    return Pipeline(operators, name)
+    return Pipeline(operators, name, recorder)
 
 
 def explain(pipeline: Any) -> str:
@@ -162,20 +212,21 @@ def _lines_of(elements: Iterable[Any]) -> list[str]:
         if isinstance(element, Configured):
             source = element(source)
             continue
-        lines += [*_lines(source), f"boundary  {_label(element)}"]
+        lines += [*_lines(source), f"boundary  {label(element)}"]
         source = HOLE
     return [*lines, *_lines(source)]
 
 
 def _flat(elements: Iterable[Any]) -> Iterable[Any]:
     for element in elements:
-        if isinstance(element, Pipeline):
+        if isinstance(element, Pipeline) and element.recorder is None:
             yield from _flat(element.operators)
         else:
             yield element
 
 
-def _label(element: Any) -> str:
+def label(element: Any) -> str:
+    """What an operator is called where pipelines are shown."""
     if isinstance(element, Configured | Pipeline):
         return repr(element)
     name = getattr(element, "__qualname__", "")
@@ -267,7 +318,7 @@ def _way(name: str, element: Any) -> tuple[Stage, ...]:
     made = _operator_of(element, name)
     stages: tuple[Stage, ...] | None = getattr(made, "stages", None)
     if stages is None:
-        msg = f"{name}: {_label(made)} does not work element by element; put it before or behind"
+        msg = f"{name}: {label(made)} does not work element by element; put it before or behind"
         raise ConfigurationError(msg)
     return stages
 

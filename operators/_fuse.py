@@ -51,14 +51,22 @@ class Opened:
     Attributes:
         push: takes an element.
         flush: called once, when the source has completed; None if the stage holds nothing.
+        held: how many characters of the text part of an element the stage holds back; None if it
+            does not say. For a recorder.
     """
 
-    __slots__ = ("flush", "push")
+    __slots__ = ("flush", "held", "push")
 
-    def __init__(self, push: Emit[Any], flush: Flush | None = None) -> None:
+    def __init__(
+        self,
+        push: Emit[Any],
+        flush: Flush | None = None,
+        held: Callable[[Any], int] | None = None,
+    ) -> None:
         """Name the parts."""
         self.push = push
         self.flush = flush
+        self.held = held
 
 
 class Stage:
@@ -97,6 +105,19 @@ class Stage:
     def open(self, emit: Emit[Any]) -> Opened:
         """Bind the stage to what takes its elements, with a state of its own."""
         return self._open(emit, self)
+
+    def telling(self, note: Callable[[Opened], None]) -> Stage:
+        """The same stage; `note` is told when it is opened."""
+        inner = self._open
+
+        def open_(emit: Emit[Any], stage: Stage) -> Opened:
+            opened = inner(emit, stage)
+            note(opened)
+            return opened
+
+        made = copy(self)
+        made._open = open_  # noqa: SLF001 - our own copy
+        return made
 
     def behind(self, source: Observable[Any]) -> Observable[Any]:
         """The stage behind a source, in its last kernel where there is one."""

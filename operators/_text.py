@@ -248,6 +248,11 @@ class TextFlow:
                 return self._leave(chunks, lane, lane.model)
         return emit_all(chunks, self._emit)
 
+    def held(self, chunk: Any) -> int:
+        """How many characters of a chunk's text part are held back."""
+        lane = self._lanes.get((chunk.__class__, chunk.id))
+        return 0 if lane is None else lane.machine.held
+
     def _drained(self) -> list[Chunk]:
         """Everything that is held or waits, in its order."""
         for lane in self._lanes.values():
@@ -281,7 +286,7 @@ def text_stage(
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         flow = TextFlow(make, parts, emit, stage, ending)
-        return Opened(flow.push, flow.flush)
+        return Opened(flow.push, flow.flush, flow.held)
 
     return Stage(name, open_)
 

@@ -42,6 +42,7 @@ from streampipe.chunks import (
 )
 from streampipe.contracts import Processor, RequestContext, RunResult, StepResult, ToolContext
 from streampipe.messages import Message, MessageList
+from streampipe.operators import Recorder
 from streampipe.tools import tool
 
 __version__ = "0.1.0"
@@ -66,6 +67,7 @@ __all__ = [
     "ReasoningEnd",
     "ReasoningSignature",
     "ReasoningStart",
+    "Recorder",
     "RedactedReasoning",
     "RequestContext",
     "ResponseMetadata",

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 from streampipe.abort import AbortSignal
 from streampipe.contracts import Model, ProcessInputStepArgs, StepResult, ToolChoice
 from streampipe.errors import ConfigurationError
+from streampipe.operators import Recorder
 
 StopWhen = Callable[[list[StepResult]], Awaitable[bool] | bool]
 Processors = Sequence[Any] | Callable[[Any], Sequence[Any]]
@@ -35,6 +36,7 @@ class AgentOptions(TypedDict, total=False):
         provider_options: what only one provider knows, by provider name.
         structured_output: a pydantic model, dataclass, TypedDict or JSON schema of the answer.
         high_water: how many chunks may lie unread before the model has to wait, 256 unless set.
+        recorder: a `Recorder` that notes what every stage does with every chunk.
         memory: refused in this version.
     """
 
@@ -54,6 +56,7 @@ class AgentOptions(TypedDict, total=False):
     provider_options: Mapping[str, Any] | None
     structured_output: Any
     high_water: int
+    recorder: Recorder | None
     memory: Any
 
 

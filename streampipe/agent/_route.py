@@ -8,6 +8,7 @@ data) goes `p+q`, `r`. Without operators there is one kernel and one way.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any
 
 from reactivex import Observable, abc
@@ -32,9 +33,11 @@ from streampipe.chunks import (
 )
 from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
+from streampipe.operators._compose import label
 from streampipe.operators._core import Buffer, Emit, Flowable, Operator
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._process import OutputStage
+from streampipe.operators._record import UNWATCHED, Watch, Watched
 from streampipe.operators._scope import Bound, Scope
 
 # What an operator in `output_processors` never sees: it is applied to what the model streams.
@@ -54,38 +57,70 @@ _BESIDE = frozenset(
 )
 
 
+class _Leg:
+    """Processors side by side: one kernel, or one for each where they are watched."""
+
+    def __init__(self, bounds: list[Bound], watch: Watch) -> None:
+        groups = watch.split(bounds)
+        self._stages = [OutputStage(group) for group in groups]
+        self._lanes = [watch.lane(group[0].id if group else "") for group in groups]
+
+    def compile(self, end: Emit[Chunk]) -> Emit[Chunk]:
+        for stage, lane in zip(reversed(self._stages), reversed(self._lanes), strict=True):
+            end = lane.enter(stage.compile(lane.leave(end)))
+        return end
+
+    def behind(self, source: Observable[Chunk]) -> Observable[Chunk]:
+        for stage, lane in zip(self._stages, self._lanes, strict=True):
+            for step in lane.stages((Stage("process_all", stage.opened),)):
+                source = fuse(source, step)
+        return source
+
+    def renew(self) -> None:
+        for stage in self._stages:
+            stage.renew()
+
+
 class Route:
     """The output processors of a run, and the operators between them."""
 
-    def __init__(self, elements: Iterable[Any], scope: Scope) -> None:
-        """Bind the processors and split the list at its operators."""
+    def __init__(self, elements: Iterable[Any], scope: Scope, watch: Watch = UNWATCHED) -> None:
+        """Bind the processors and split the list at its operators.
+
+        Args:
+            elements: processors and operators.
+            scope: the run.
+            watch: records what they do, or nothing.
+        """
         self.bounds: list[Bound] = []
-        self._operators: list[Operator] = []
-        groups: list[list[Bound]] = [[]]
+        self._watch = watch
+        self._operators: list[tuple[Operator, Watched]] = []
+        self._legs: list[_Leg] = []
+        group: list[Bound] = []
         for element in elements:
             if is_operator(element):
-                self._operators.append(element)
-                groups.append([])
+                self._legs.append(_Leg(group, watch))
+                self._operators.append((element, watch.lane(label(element), apart=True)))
+                group = []
             else:
-                bound = Bound(element, scope)
-                self.bounds.append(bound)
-                groups[-1].append(bound)
-        self._stages = [OutputStage(group) for group in groups]
+                group.append(Bound(element, scope))
+                self.bounds.append(group[-1])
+        self._legs.append(_Leg(group, watch))
         self._last: Emit[Chunk] | None = None
         self._head: Emit[Chunk]
 
     def compile(self, end: Emit[Chunk]) -> Emit[Chunk]:
         """The head of the chain whose end is `end`."""
-        head = self._last = self._stages[-1].compile(end)
-        for stage in reversed(self._stages[:-1]):
-            head = stage.compile(head)
-        self._head = head
-        return head
+        head = self._last = self._legs[-1].compile(end)
+        for leg in reversed(self._legs[:-1]):
+            head = leg.compile(head)
+        self._head = self._watch.source(head)
+        return self._head
 
     def renew(self) -> None:
         """A new attempt: bring the args of the hooks up to date."""
-        for stage in self._stages:
-            stage.renew()
+        for leg in self._legs:
+            leg.renew()
 
     def through(self, answer: Observable[Chunk]) -> Flowable[Chunk]:
         """The model's stream on its way through the operators; subscribed to once an attempt."""
@@ -94,8 +129,9 @@ class Route:
 
         async def run(emit: Emit[Chunk]) -> None:  # noqa: ARG001 - it joins behind its own head
             source = fuse(answer, Stage("beside", self._beside))
-            for stage, operator in zip(self._stages, self._operators, strict=False):
-                source = self._applied(operator, fuse(source, Stage("process_all", stage.opened)))
+            for leg, (operator, lane) in zip(self._legs, self._operators, strict=False):
+                step = partial(self._applied, operator)
+                source = lane.behind(leg.behind(_in_step(source)), step)
             if self._last is not None:
                 await _in_step(source).into(self._last)
 
@@ -104,10 +140,11 @@ class Route:
     def _beside(self, emit: Emit[Chunk], _stage: Stage) -> Opened:
         """What no operator is given goes the way of the lifecycle chunks."""
         head = self._head
+        onward = self._watch.source(emit)
 
         def push(chunk: Chunk) -> Awaitable[Any] | None:
             cls = chunk.__class__
-            return head(chunk) if cls is not TextDelta and cls in _BESIDE else emit(chunk)
+            return head(chunk) if cls is not TextDelta and cls in _BESIDE else onward(chunk)
 
         return Opened(push)
 

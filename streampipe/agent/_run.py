@@ -111,7 +111,8 @@ class Execution:
         self._keeps_chunks = any(b.has("process_llm_response") for b in self._input)
         self._private = not any(b.has("process_llm_request") for b in self._request)
         self._output = output_of(spec.structured_output)
-        self._route = Route(spec.output_processors, self.scope)
+        self._watch = spec.recorder.open(self.scope.run_id, "model")
+        self._route = Route(spec.output_processors, self.scope, self._watch)
         self._task: asyncio.Task[Any] | None = None
         self._aborted: str | None = None
         self._parting: list[Chunk] = []
@@ -123,7 +124,7 @@ class Execution:
 
     async def into(self, emit: Emit[Chunk]) -> None:
         """The whole run, pushed into `emit`; ends with one `finish` chunk, whatever happens."""
-        self.client = emit
+        self.client = emit = self._watch.client(emit)
         self.collector = Collector(self.scope, emit, (self.spec.thread, self.spec.resource))
         self.head = self.scope.send = self._route.compile(self.collector.push)
         self._task = asyncio.current_task()

@@ -21,6 +21,7 @@ from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
 from streampipe.models import resolve_model
 from streampipe.operators._core import HIGH_WATER
+from streampipe.operators._record import NO_RECORDER, NoRecorder, Recorder, check_recorder
 from streampipe.operators._scope import check_processor_shape
 from streampipe.tools import tools_by_name
 
@@ -56,6 +57,7 @@ class RunSpec:
     abort_signal: AbortSignal
     thread: str | None
     resource: str | None
+    recorder: Recorder | NoRecorder
 
 
 def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
@@ -107,7 +109,15 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         abort_signal=_signal(get("abort_signal")),
         thread=get("thread"),
         resource=get("resource"),
+        recorder=_recorder(get("recorder")),
     )
+
+
+def _recorder(value: Any) -> Recorder | NoRecorder:
+    if value is None:
+        return NO_RECORDER
+    check_recorder(value, "agent")
+    return value  # type: ignore[no-any-return]  # just checked
 
 
 def _whole(name: str, value: Any, least: int) -> int:
