@@ -15,6 +15,7 @@ import httpx
 
 from benchmarks.measure import Row, Sizes, compare
 from benchmarks.pipelines import six_operators, stages
+from benchmarks.recording import recording
 from benchmarks.redaction import redaction
 from benchmarks.work import (
     TurnTakingModel,
@@ -215,6 +216,7 @@ ROWS: tuple[Measure, ...] = (
     six_operators,
     stages,
     redaction,
+    recording,
     over_http,
     at_once,
     length,

@@ -18,6 +18,7 @@ from streampipe.chunks import ReasoningDelta, TextDelta
 Fate = Literal["passed", "rewritten", "held", "dropped", "blocked", "voided"]
 
 MOST_INSIDE = 1024  # elements in a stage of which nothing has left; past it the oldest is dropped
+MOST_TEXTS = 64  # text parts that are remembered although nothing of them is inside
 DELTAS: frozenset[type[Any]] = frozenset({TextDelta, ReasoningDelta})
 
 
@@ -69,7 +70,7 @@ class Record:
 class _Entry:
     """An element inside a stage: what it looked like, and what of its text has not left."""
 
-    __slots__ = ("element", "looks", "queue", "record", "rest")
+    __slots__ = ("element", "key", "looks", "queue", "record", "rest")
 
     def __init__(
         self, element: Any, record: Record, looks: Any, rest: str, queue: deque[_Entry]
@@ -79,6 +80,7 @@ class _Entry:
         self.looks = looks
         self.rest = rest
         self.queue = queue
+        self.key = id(element)
 
 
 class Inside:
@@ -94,6 +96,7 @@ class Inside:
         self._others: deque[_Entry] = deque()
         self._current: _Entry | None = None
         self._last: tuple[int, ...] = ()
+        self._aside = 0
 
     def came(self, element: Any, record: Record) -> None:
         """An element comes to the stage."""
@@ -106,9 +109,17 @@ class Inside:
         self._current = entry
         self._last = record.origins
         inside = self._inside
-        inside[id(element)] = entry
+        if entry.key in inside:
+            self._set_aside(inside[entry.key])
+        inside[entry.key] = entry
         if len(inside) > MOST_INSIDE:
             self._forget(next(iter(inside.values())))
+
+    def _set_aside(self, entry: _Entry) -> None:
+        """The same object comes once more: what came before is found by another key."""
+        self._aside -= 1  # no id of an object
+        entry.key = self._aside
+        self._inside[entry.key] = entry
 
     def leaves(self, element: Any) -> tuple[int, ...]:
         """An element leaves the stage.
@@ -126,6 +137,8 @@ class Inside:
         key = (element.__class__, element.id)
         queue = self._texts.get(key)
         if queue is None:
+            if len(self._texts) >= MOST_TEXTS:
+                self._texts = {key: queue for key, queue in self._texts.items() if queue}
             queue = self._texts[key] = deque()
         return queue
 
@@ -152,7 +165,7 @@ class Inside:
         self._gone(entry)
 
     def _gone(self, entry: _Entry) -> None:
-        self._inside.pop(id(entry.element), None)
+        self._inside.pop(entry.key, None)
         queue = entry.queue
         if queue[0] is entry:
             queue.popleft()

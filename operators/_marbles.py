@@ -14,6 +14,7 @@ from streampipe.operators._inside import Fate, Record
 from streampipe.operators._probe import Log
 
 WIDEST = 16  # characters of a label
+WIDEST_NAME = 28  # of the name of a lane
 MOST_COLUMNS = 200  # of a picture or a text; the rest is counted
 SIGNS: dict[Fate, str] = {"held": "…", "dropped": "×", "blocked": "■", "voided": "○"}
 LEGEND: dict[Fate, str] = {
@@ -65,7 +66,7 @@ class Grid:
 
 def grid_of(log: Log) -> Grid:
     """Arrange the records of a run."""
-    lanes = [*log.stages, "client"]
+    lanes = [_short(name, WIDEST_NAME) for name in (*log.stages, "client")]
     texts = _Texts(log.records)
     ticks: dict[int, list[Record]] = {}
     for record in log.records:
@@ -138,7 +139,11 @@ def _label(record: Record, texts: _Texts) -> str:
     if text is None:
         return f"‹{record.size}›"
     text = text.translate(SHOWN)
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 1]}…"
+    return _short("".join(char if char.isprintable() else "·" for char in text), WIDEST)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _title(record: Record) -> str:
@@ -156,11 +161,11 @@ def marbles_of(log: Log, width: int) -> str:
     grid = grid_of(log)
     cells = [[" ".join(map(str, marks)) for marks in column] for column in grid.columns]
     margin = max(map(len, grid.lanes)) + 2
-    systems: list[list[list[str]]] = []
-    room = 0
+    systems: list[list[list[str]]] = [[]]
+    room = width - margin
     for column in cells:
         needed = max(map(len, column)) + 2
-        if not systems or needed > room:
+        if systems[-1] and needed > room:
             systems.append([])
             room = width - margin
         systems[-1].append(column)

@@ -75,9 +75,12 @@ class Configured:
 
 
 def shown(value: object) -> str:
-    """An option in few characters."""
-    name = getattr(value, "__name__", None)
-    text = str(name) if name is not None and callable(value) else repr(value)
+    """An option in few characters: what has a name is shown by it."""
+    name = getattr(value, "__name__" if callable(value) else "name", None)
+    if isinstance(value, tuple):
+        text = f"({', '.join(map(shown, value))})"
+    else:
+        text = str(name) if name is not None else repr(value)
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
 
 

@@ -21,6 +21,7 @@ Rules = str | Rule | Iterable[str | Rule]
 """A regular expression, a `Rule`, or several of these, such as a preset of `streampipe.text`."""
 
 BOTH = ("text", "reasoning")
+PRESETS = frozenset({"pii", "secrets", "urls"})
 REDACTED = "[REDACTED]"
 
 
@@ -34,6 +35,12 @@ def rules_of(name: str, rules: Rules, replacement: Any = None) -> tuple[Rule, ..
     given: tuple[Any, ...] = (rules,) if isinstance(rules, str | Rule) else tuple(rules)
     made: list[Rule] = []
     for number, rule in enumerate(given, 1):
+        if isinstance(rule, str) and rule in PRESETS:
+            msg = (
+                f"{name}: {rule!r} is the name of a preset, not a pattern: "
+                f"'from streampipe.text import {rule}' and give {rule} (for the word: '(?:{rule})')"
+            )
+            raise ConfigurationError(msg)
         if isinstance(rule, str):
             shown = REDACTED if replacement is None else replacement
             made.append(Rule(f"pattern {number}", rule, shown))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -247,3 +248,19 @@ async def test_1_operators_over_the_whole_run_are_applied_to_the_run() -> None:
     assert piped[0] == "start"
     assert piped.count("step-start") == 2
     assert piped[-1] == "finish"
+
+
+@pytest.mark.parametrize("around", [1, 2])
+async def test_an_async_processor_among_foreign_operators_is_awaited(
+    run: Runner, around: int
+) -> None:
+    """Before, between and behind operators of reactivex a coroutine hook sees every chunk."""
+    first, *others = [rx.map(upper) for _ in range(around)]
+    slow = [processor(name, process_output_stream=_slowly) for name in ("before", "between")]
+    seen = await run(with_output(slow[0], first, slow[1], *others, script=[["one ", "two"]]))
+    assert seen.result.text == "ONE!! TWO!! "
+
+
+async def _slowly(args: Any) -> Any:
+    await asyncio.sleep(0)
+    return replace(args.part, text=f"{args.part.text.rstrip()}! ") if is_text(args) else args.part
