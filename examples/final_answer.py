@@ -26,8 +26,9 @@ class Disclaimer:
     text = "\n\nWritten by a machine."
 
     def process_output_result(self, args: ProcessOutputResultArgs) -> list[Message]:
-        """Add a part to the last message."""
-        args.messages[-1].parts.append(TextPart(self.text))
+        """Add a part to the last message; a model may have answered nothing at all."""
+        if args.messages:
+            args.messages[-1].parts.append(TextPart(self.text))
         return args.messages
 
 
