@@ -14,7 +14,7 @@ demo: $(READY) ## watch a guarded agent stream, no key and no network needed
 	$(BIN)/streampipe demo
 
 test: $(READY) ## run every test and every example in the documentation
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 check: lint types imports wheel ## ruff, mypy, pyright, import floors, the wheel
 
