@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import gc
 import sys
 from collections.abc import Sequence
 from dataclasses import astuple
 
-from benchmarks.measure import Row, Sizes
+from benchmarks.measure import Row, Sizes, few_to_collect
 from benchmarks.rows import ROWS
 
 HEAD = ("row", "measured", "ratio", "budget", "within?")
@@ -36,12 +35,8 @@ def table(rows: Sequence[Row]) -> str:
 
 async def measured(sizes: Sizes) -> list[Row]:
     """Every row, measured now."""
-    gc.collect()
-    gc.freeze()  # the libraries themselves: they need not be looked through in each round
-    try:
+    with few_to_collect():
         return [row for measure in ROWS for row in await measure(sizes)]
-    finally:
-        gc.unfreeze()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

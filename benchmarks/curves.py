@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from reactivex import Observable, Subject
 from reactivex import operators as rx
 
-from benchmarks.measure import Side, compare
+from benchmarks.measure import Side, compare, few_to_collect
+from benchmarks.pipelines import same
 from benchmarks.work import by_hand, consume, guards, scripted
 from streampipe import Agent, Chunk, TextDelta
 from streampipe import operators as ops
@@ -92,22 +91,6 @@ class AsyncPass(Pass):
     async def process_output_stream(self, args: ProcessOutputStreamArgs) -> Chunk:  # type: ignore[override]  # a hook may be either
         """Let it pass."""
         return args.part
-
-
-@contextmanager
-def few_to_collect() -> Iterator[None]:
-    """Keep the libraries out of the collections in between; there is one before every round."""
-    gc.collect()
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
-
-
-def same(chunk: Chunk) -> Chunk:
-    """Do as little as a function can."""
-    return chunk
 
 
 def discard(_chunk: Chunk) -> None:

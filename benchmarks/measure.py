@@ -10,10 +10,11 @@ from __future__ import annotations
 import gc
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["Row", "Side", "Sizes", "Timing", "compare", "timed"]
+__all__ = ["Row", "Side", "Sizes", "Timing", "compare", "few_to_collect", "timed"]
 
 Side = Callable[[], Awaitable[object]]
 """One of the things that are compared; a call does the whole work of a round."""
@@ -75,6 +76,17 @@ class Timing:
     def ratio(self) -> float:
         """How many times as long as the first side."""
         return statistics.median(self.ratios)
+
+
+@contextmanager
+def few_to_collect() -> Iterator[None]:
+    """Keep the libraries out of the collections in between; there is one before every round."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 async def timed(side: Side) -> float:

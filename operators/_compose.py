@@ -71,7 +71,7 @@ class Pipeline(Generic[A, B]):
             self.stages = None
             self._behind = partial(
                 recorded,
-                operators=[(label(element), element) for element in _flat(self.operators)],
+                operators=[(label(element), element) for element in flat(self.operators)],
                 recorder=recorder,
                 name=self.__name__,
             )
@@ -208,7 +208,7 @@ def _lines_of(elements: Iterable[Any]) -> list[str]:
     """The lines of operators in a row; one of another library is asked for nothing but its name."""
     lines: list[str] = []
     source: Observable[Any] = HOLE
-    for element in _flat(elements):
+    for element in flat(elements):
         if isinstance(element, Configured):
             source = element(source)
             continue
@@ -217,10 +217,11 @@ def _lines_of(elements: Iterable[Any]) -> list[str]:
     return [*lines, *_lines(source)]
 
 
-def _flat(elements: Iterable[Any]) -> Iterable[Any]:
+def flat(elements: Iterable[Any]) -> Iterable[Any]:
+    """Operators in a row, those of pipelines in place of them; what has a recorder stays whole."""
     for element in elements:
         if isinstance(element, Pipeline) and element.recorder is None:
-            yield from _flat(element.operators)
+            yield from flat(element.operators)
         else:
             yield element
 

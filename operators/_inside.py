@@ -84,13 +84,18 @@ class _Entry:
 
 
 class Inside:
-    """The elements inside one stage."""
+    """The elements inside one stage.
 
-    def __init__(self, clock: Callable[[], float], *, apart: bool) -> None:
-        """Start with none; `apart`: the stage works at a pace of its own."""
+    Attributes:
+        held: how many characters of a chunk's text part the stage holds, if it says so.
+        apart: whether the stage works at a pace of its own.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Start with none."""
         self.held: Callable[[Any], int] | None = None
+        self.apart = False
         self._clock = clock
-        self._apart = apart
         self._inside: dict[int, _Entry] = {}
         self._texts: dict[tuple[type, str], deque[_Entry]] = {}
         self._others: deque[_Entry] = deque()
@@ -184,7 +189,7 @@ class Inside:
             queue = self._texts.get((element.__class__, element.id))
             taken = self._taken(queue, element) if queue else []
         else:
-            taken = self._oldest(element) if self._apart else []
+            taken = self._oldest(element) if self.apart else []
         if taken:
             self._last = tuple(sorted({n for entry in taken for n in entry.record.origins}))
         elif self._current is not None and element.__class__ not in DELTAS:
@@ -218,7 +223,7 @@ class Inside:
             while queue[0] is not current:
                 self._forget(queue[0])
             return self._whole(current, text)
-        if self._apart:  # one for one, at a pace of its own
+        if self.apart:  # one for one, at a pace of its own
             return self._whole(queue[0], text)
         held = self.held(element) if self.held is not None else 0
         return self._cut(queue, "".join(entry.rest for entry in queue)[: -held or None])
@@ -243,11 +248,14 @@ class Inside:
         return taken
 
     def block(self, reason: str) -> None:
-        """The stage stopped the run, on the newest element that it had."""
-        entry = next(reversed(self._inside.values()), self._current)
-        if entry is not None:
+        """The stage stopped the run on the oldest element in it: those before it have left.
+
+        With none inside it did so between two elements, as a hook that is given no chunk does.
+        """
+        for entry in self._inside.values():
             entry.record.verdict = "blocked"
             entry.record.reason = reason
+            return
 
     def settle(self, reason: str) -> None:
         """Nothing leaves any more: what is inside was dropped, or voided for a reason."""

@@ -28,6 +28,9 @@ _NOTED: frozenset[type[Any]] = frozenset(
 )
 
 
+AnyOperator = Callable[[Observable[Any]], Observable[Any]]
+
+
 class Log:
     """The records of one run.
 
@@ -61,7 +64,7 @@ class Log:
         self.cause: BaseException | None = None
         self.stopped = ""
         self.lanes: list[Lane] = []
-        self.between: dict[int, tuple[Any, tuple[int, ...], int]] = {}
+        self._between: dict[int, tuple[Any, tuple[int, ...], int]] = {}
         self._count = 0
 
     @property
@@ -71,9 +74,9 @@ class Log:
 
     def came(self, element: Any, place: int, stage: str, *, seen: bool) -> Record:
         """A record of an element that comes to a stage; `seen`: whether its text may be kept."""
-        moved = self.between.pop(id(element), None)
-        if moved is not None and moved[0] is element:
-            _, origins, came_from = moved
+        found = self._between.pop(id(element), None)
+        if found is not None and found[0] is element:
+            _, origins, came_from = found
         else:
             origins, came_from = (self._ordinal(),), 0
         cls = element.__class__
@@ -101,13 +104,20 @@ class Log:
         self.records.append(record)
         return record
 
+    def moved(self, element: Any, origins: tuple[int, ...], place: int) -> None:
+        """An element is on its way from the stage at this place to the next."""
+        between = self._between
+        between[id(element)] = (element, origins, place)
+        if len(between) > MOST_INSIDE:  # taken in by what no probe stands before
+            del between[next(iter(between))]
+
     def _ordinal(self) -> int:
         self.tick += 1
         return self.tick - 1
 
     def source(self, emit: Emit[Any]) -> Emit[Any]:
         """Give every element of the source its ordinal."""
-        name, between = self.stages[0], self.between
+        name, moved = self.stages[0], self.moved
 
         def push(element: Any) -> Awaitable[Any] | None:
             if element.__class__ is StepStart:
@@ -115,7 +125,7 @@ class Log:
             record = self.came(element, 0, name, seen=False)
             record.verdict = "passed"
             record.time_out = record.time_in
-            between[id(element)] = (element, record.origins, 0)
+            moved(element, record.origins, 0)
             return emit(element)
 
         return push
@@ -135,6 +145,7 @@ class Log:
                 return emit(element)
             except _FAULTS as error:  # the client's own; no stage is to blame
                 self.cause = unwrapped(error)
+                self.stopped = "the client stopped it"
                 raise
 
         return push
@@ -155,13 +166,14 @@ class Log:
                 pass
 
     def blamed(self, stage: str, reason: str) -> None:
-        """A stage stopped the run: where no probe saw on what, it was the newest it had."""
+        """A stage stopped the run: where no probe saw on what, the oldest in it."""
         if self.cause is None:
-            for lane in self.lanes:
-                if stage and lane.name in (stage, f"{stage}()"):
-                    lane.inside.block(reason)
+            self.stopped = f"{stage or 'the run'} stopped it"
+            lane = next((lane for lane in self.lanes if lane.is_called(stage)), None)
+            if lane is not None:
+                self.stopped = f"{lane.name} stopped it"
+                lane.inside.block(reason)
         self.cause = None
-        self.stopped = f"{stage or 'the run'} stopped it"
 
     def broke(self, error: BaseException, record: Record) -> None:
         """A stage raised on an element; only the first probe that sees it is of that stage."""
@@ -179,7 +191,7 @@ class Log:
         for lane in self.lanes:
             lane.inside.settle(reason)
         client = len(self.stages)
-        told = reversed([record for record in self.records if record.place == client])
+        told = (record for record in reversed(self.records) if record.place == client)
         next(told)  # the chunk that says so
         for record in told:
             record.verdict = "voided"
@@ -201,15 +213,16 @@ class Log:
 class Lane:
     """A stage that is being recorded."""
 
-    def __init__(self, log: Log, name: str, *, apart: bool) -> None:
+    def __init__(self, log: Log, name: str) -> None:
         """Take the next place."""
         self.name = name
+        self.inside = Inside(log.clock)
         self._log = log
         self._place = len(log.stages)
-        self.inside = Inside(log.clock, apart=apart)
-        log.lanes.append(self)
 
-    # --- how it is built in ----------------------------------------------------------------
+    def is_called(self, name: str) -> bool:
+        """Whether an error with this name of a processor or an operator is of this stage."""
+        return bool(name) and (self.name == name or self.name.startswith(f"{name}("))
 
     def enter(self, emit: Emit[Any]) -> Emit[Any]:
         """Note what comes to the stage."""
@@ -236,21 +249,25 @@ class Lane:
 
     def leave(self, emit: Emit[Any]) -> Emit[Any]:
         """Note what leaves the stage."""
-        between, leaves, place = self._log.between, self.inside.leaves, self._place
+        moved, leaves, place = self._log.moved, self.inside.leaves, self._place
 
         def push(element: Any) -> Awaitable[Any] | None:
-            between[id(element)] = (element, leaves(element), place)
-            if len(between) > MOST_INSIDE:  # taken in by what no probe stands before
-                del between[next(iter(between))]
+            moved(element, leaves(element), place)
             return emit(element)
 
         return push
 
     def behind(
-        self, source: Observable[Any], apply: Callable[[Observable[Any]], Observable[Any]]
+        self, source: Observable[Any], operator: AnyOperator, apply: AnyOperator | None = None
     ) -> Observable[Any]:
-        """An operator behind a source."""
-        return fuse(apply(fuse(source, self._enters())), self._leaves())
+        """An operator behind a source: in its kernel, or where it has a pace of its own, beside."""
+        stages: tuple[Stage, ...] | None = getattr(operator, "stages", None)
+        if stages is not None:
+            for stage in self.stages(stages):
+                source = stage.behind(source)
+            return source
+        self.inside.apart = True
+        return fuse((apply or operator)(fuse(source, self._enters())), self._leaves())
 
     def stages(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """Stages of a kernel that together are this one."""

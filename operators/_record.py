@@ -21,7 +21,7 @@ from streampipe.operators._core import Emit, Flowable, is_cancel
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._inside import Record
 from streampipe.operators._marbles import html_of, marbles_of
-from streampipe.operators._probe import Lane, Log
+from streampipe.operators._probe import AnyOperator, Lane, Log
 
 LIMIT = 100_000  # records of one run; past it the oldest go
 RUNS = 8  # runs of which the records are kept
@@ -39,9 +39,9 @@ class Watched(Protocol):
         ...
 
     def behind(
-        self, source: Observable[Any], apply: Callable[[Observable[Any]], Observable[Any]]
+        self, source: Observable[Any], operator: AnyOperator, apply: AnyOperator | None = None
     ) -> Observable[Any]:
-        """An operator behind a source."""
+        """An operator behind a source; `apply`: how, where it is more than to call it."""
         ...
 
     def stages(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
@@ -60,8 +60,8 @@ class Watch(Protocol):
         """What takes the elements for the client, given the client."""
         ...
 
-    def lane(self, name: str, *, apart: bool = False) -> Watched:
-        """The next stage; `apart`: it may work at a pace of its own."""
+    def lane(self, name: str) -> Watched:
+        """The next stage."""
         ...
 
     def split(self, group: list[Any]) -> list[list[Any]]:
@@ -72,9 +72,10 @@ class Watch(Protocol):
 class Recording(Log):
     """One run, or one subscription, as it was recorded."""
 
-    def lane(self, name: str, *, apart: bool = False) -> Lane:
-        """The next stage of the pipeline; `apart`: it may work at a pace of its own."""
-        lane = Lane(self, name, apart=apart)
+    def lane(self, name: str) -> Lane:
+        """The next stage of the pipeline."""
+        lane = Lane(self, name)
+        self.lanes.append(lane)
         self.stages.append(name)
         return lane
 
@@ -201,7 +202,7 @@ def check_recorder(recorder: object, where: str) -> None:
 
 def recorded(
     source: Observable[Any],
-    operators: Iterable[tuple[str, Callable[[Observable[Any]], Observable[Any]]]],
+    operators: Iterable[tuple[str, AnyOperator]],
     recorder: Recorder,
     name: str,
 ) -> Observable[Any]:
@@ -210,13 +211,7 @@ def recorded(
     def made(recording: Recording) -> Observable[Any]:
         behind = fuse(source, Stage("record", lambda emit, _: Opened(recording.source(emit))))
         for label, operator in operators:
-            stages = getattr(operator, "stages", None)
-            lane = recording.lane(label, apart=stages is None)
-            if stages is None:
-                behind = lane.behind(behind, operator)
-            else:
-                for stage in lane.stages(stages):
-                    behind = stage.behind(behind)
+            behind = recording.lane(label).behind(behind, operator)
         return fuse(behind, Stage("record", lambda emit, _: Opened(recording.client(emit))))
 
     async def run(emit: Emit[Any]) -> None:
@@ -261,9 +256,9 @@ class _Plain:
         return emit
 
     def behind(
-        self, source: Observable[Any], apply: Callable[[Observable[Any]], Observable[Any]]
+        self, source: Observable[Any], operator: AnyOperator, apply: AnyOperator | None = None
     ) -> Observable[Any]:
-        return apply(source)
+        return (apply or operator)(source)
 
     def stages(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         return stages
@@ -283,7 +278,7 @@ class Unwatched:
         """What takes the chunks for the client."""
         return emit
 
-    def lane(self, name: str, *, apart: bool = False) -> Watched:  # noqa: ARG002 - as Recording
+    def lane(self, name: str) -> Watched:  # noqa: ARG002 - as Recording
         """The next stage of the pipeline."""
         return _PLAIN
 

@@ -33,7 +33,7 @@ from streampipe.chunks import (
 )
 from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._compose import label
+from streampipe.operators._compose import flat, label
 from streampipe.operators._core import Buffer, Emit, Flowable, Operator
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._process import OutputStage
@@ -97,10 +97,10 @@ class Route:
         self._operators: list[tuple[Operator, Watched]] = []
         self._legs: list[_Leg] = []
         group: list[Bound] = []
-        for element in elements:
+        for element in _single(elements):
             if is_operator(element):
                 self._legs.append(_Leg(group, watch))
-                self._operators.append((element, watch.lane(label(element), apart=True)))
+                self._operators.append((element, watch.lane(label(element))))
                 group = []
             else:
                 group.append(Bound(element, scope))
@@ -131,7 +131,7 @@ class Route:
             source = fuse(answer, Stage("beside", self._beside))
             for leg, (operator, lane) in zip(self._legs, self._operators, strict=False):
                 step = partial(self._applied, operator)
-                source = lane.behind(leg.behind(_in_step(source)), step)
+                source = lane.behind(leg.behind(_in_step(source)), operator, step)
             if self._last is not None:
                 await _in_step(source).into(self._last)
 
@@ -153,6 +153,15 @@ class Route:
         if getattr(operator, "flows", False):
             return operator(source)
         return beside(operator, _in_step(source))
+
+
+def _single(elements: Iterable[Any]) -> Iterable[Any]:
+    """The elements, and for a pipeline of ours its operators: each of them is a stage."""
+    for element in elements:
+        if getattr(element, "flows", False):
+            yield from flat([element])
+        else:
+            yield element
 
 
 def _in_step(source: Observable[Chunk]) -> Flowable[Chunk]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from typing import Any, cast
 
 from reactivex import Observable
 from reactivex.subject import Subject
 
-from streampipe import Chunk, TextDelta, TextEnd, TextStart
+from streampipe import Chunk, Recorder, TextDelta, TextEnd, TextStart
 from streampipe import operators as ops
 from streampipe.operators._core import Emit
 
@@ -117,9 +117,23 @@ def pieces(text: str, sizes: Iterable[int]) -> list[Chunk]:
     return [*made, TextDelta("0", text), TextEnd("0")]
 
 
+def deltas(*pieces: str) -> list[Chunk]:
+    """Pieces of one text."""
+    return [TextDelta("0", piece) for piece in pieces]
+
+
 async def elements(source: Any) -> list[Any]:
     """Everything that a stream emits."""
     return [element async for element in source]
+
+
+async def recorded(
+    *operators: Any, chunks: Sequence[Any], content: bool = False
+) -> tuple[list[Any], Recorder]:
+    """What leaves a recorded pipeline, and its recorder."""
+    recorder = Recorder(content=content)
+    made = ops.pipe(*operators, recorder=recorder)
+    return await elements(ops.to_aiter(made(ops.of(*chunks)))), recorder
 
 
 async def push(emit: Emit[Any], *items: Any) -> None:

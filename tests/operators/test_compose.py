@@ -14,13 +14,7 @@ from streampipe import Agent, Chunk, TextDelta, TextEnd, TripWire
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError, ProcessorError
 from streampipe.testing import ScriptedModel
-from tests.operators.sources import elements, through
-
-
-def texts(*pieces: str) -> list[Chunk]:
-    """Pieces of one text part."""
-    return [TextDelta("0", piece) for piece in pieces]
-
+from tests.operators.sources import deltas, elements, through
 
 DISTINCT: Callable[[Observable[Any]], Observable[Any]] = rx.distinct()
 
@@ -91,7 +85,7 @@ def test_a_pipeline_is_the_same_as_its_operators_in_a_row() -> None:
     inner = ops.pipe(ops.filter(lambda c: c.type == "text-delta"), count)
     outer = ops.pipe(inner, ops.map(str))
     for _ in range(2):
-        assert through(outer, [*texts("a", "b"), TextEnd("0")]).items == ["1", "2"]
+        assert through(outer, [*deltas("a", "b"), TextEnd("0")]).items == ["1", "2"]
 
 
 def test_a_pipeline_shows_its_stages() -> None:
@@ -134,7 +128,7 @@ def test_explain_shows_kernels_and_boundaries() -> None:
 
 def test_explain_reads_an_observable() -> None:
     """From its source on."""
-    made = ops.of(*texts("a")).pipe(
+    made = ops.of(*deltas("a")).pipe(
         ops.map_text(str.upper), ops.retry(), ops.text(), ops.distinct_until_changed()
     )
     assert ops.explain(made).splitlines() == [
@@ -164,7 +158,7 @@ def test_explain_refuses_what_it_cannot_read() -> None:
 def test_branch_sends_each_chunk_one_way_in_order() -> None:
     """Without an `otherwise` the others pass as they are."""
     loud = ops.branch(lambda c: "a" in getattr(c, "text", ""), ops.map_text(str.upper))
-    assert said(through(loud, texts("ab", "cd", "a")).items) == ["AB", "cd", "A"]
+    assert said(through(loud, deltas("ab", "cd", "a")).items) == ["AB", "cd", "A"]
 
 
 def test_branch_takes_processors_and_flushes_both_ways() -> None:
@@ -176,31 +170,31 @@ def test_branch_takes_processors_and_flushes_both_ways() -> None:
 
     held = ops.stateful(list[Chunk], keep, lambda kept: kept)
     both = ops.branch(lambda c: text_of(c) == "a", held, ops.pipe(held))
-    assert said(through(both, texts("b", "a", "b")).items) == ["a", "b", "b"]
-    assert said(through(ops.branch(bool, Upper("u")), texts("a")).items) == ["A"]
+    assert said(through(both, deltas("b", "a", "b")).items) == ["a", "b", "b"]
+    assert said(through(ops.branch(bool, Upper("u")), deltas("a")).items) == ["A"]
 
 
 async def test_branch_with_an_async_processor_keeps_the_order() -> None:
     """The next chunk waits until the one before it has left."""
     way = ops.branch(lambda c: text_of(c) == "slow", Guard("g", "never", after=5))
-    chunks = ops.of(*texts("slow", "fast", "slow"))
+    chunks = ops.of(*deltas("slow", "fast", "slow"))
     assert said(await elements(chunks.pipe(way))) == ["slow", "fast", "slow"]
 
 
 def test_branch_completes_the_stream_when_a_way_has_seen_enough() -> None:
     """`take_while` in a way is of the whole: nothing comes after it."""
     way = ops.branch(lambda c: text_of(c) == "stop", ops.take_while(lambda c: False))
-    witness = through(way, texts("a", "stop", "b"))
+    witness = through(way, deltas("a", "stop", "b"))
     assert (said(witness.items), witness.ends) == (["a"], ["completed"])
 
 
 def test_branch_names_itself_when_the_predicate_raises() -> None:
     """And the stage in a way its own."""
     assert "operator 'branch'" in str(
-        through(ops.branch(text_fails, ops.text()), texts("a")).ends[0]
+        through(ops.branch(text_fails, ops.text()), deltas("a")).ends[0]
     )
     broken = ops.branch(bool, ops.map(text_fails))
-    assert "operator 'map'" in str(through(broken, texts("a")).ends[0])
+    assert "operator 'map'" in str(through(broken, deltas("a")).ends[0])
 
 
 def test_branch_refuses_what_has_a_pace_of_its_own() -> None:
@@ -215,7 +209,7 @@ def test_branch_refuses_what_has_a_pace_of_its_own() -> None:
 @pytest.mark.parametrize("after", [None, 3], ids=["sync", "async"])
 async def test_parallel_lets_through_what_every_guard_passes(after: int | None) -> None:
     """In order, as it came."""
-    chunks = texts("a", "b", "c")
+    chunks = deltas("a", "b", "c")
     guards = ops.parallel(Guard("x", "1", after), Guard("y", "2", after))
     assert await elements(ops.of(*chunks).pipe(guards)) == chunks
 
@@ -227,7 +221,7 @@ async def test_parallel_the_first_in_the_list_decides(
     """Whoever answers sooner; nothing of the chunk leaves, and the source is closed."""
     guards = ops.parallel(Guard("x", "no", first), Guard("y", "no", second))
     seen: list[Any] = []
-    source = ops.of(*texts("a", "no", "b")).pipe(guards, ops.tap(seen.append))
+    source = ops.of(*deltas("a", "no", "b")).pipe(guards, ops.tap(seen.append))
     with pytest.raises(TripWire) as caught:
         await elements(source)
     assert (caught.value.processor_id, said(seen)) == ("x", ["a"])
@@ -247,19 +241,19 @@ async def test_parallel_asks_async_guards_at_the_same_time() -> None:
             await here[1 - self.me].wait()
             return args.part
 
-    source = ops.of(*texts("a"))
+    source = ops.of(*deltas("a"))
     assert said(await elements(source.pipe(ops.parallel(Meets(0), Meets(1))))) == ["a"]
 
 
 def test_parallel_one_of_them_may_rewrite() -> None:
     """On a copy of its own: the others see what came."""
-    witness = through(ops.parallel(Upper("u"), Guard("g", "A")), texts("a"))
+    witness = through(ops.parallel(Upper("u"), Guard("g", "A")), deltas("a"))
     assert (said(witness.items), witness.ends) == (["A"], ["completed"])
 
 
 def test_parallel_two_that_rewrite_have_to_stand_in_a_row() -> None:
     """Named both."""
-    witness = through(ops.parallel(Upper("u"), Upper("v")), texts("a"))
+    witness = through(ops.parallel(Upper("u"), Upper("v")), deltas("a"))
     assert isinstance(witness.ends[0], OperatorError)
     assert "u and v both change" in str(witness.ends[0])
     assert not witness.items
@@ -274,7 +268,7 @@ def test_parallel_a_guard_that_raises_fails_the_stream() -> None:
         def process_output_stream(self, args: Any) -> Any:
             raise ValueError
 
-    witness = through(ops.parallel(Guard("x", "y"), Broken()), texts("a"))
+    witness = through(ops.parallel(Guard("x", "y"), Broken()), deltas("a"))
     assert isinstance(witness.ends[0], ProcessorError)
     assert not witness.items
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
-from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -21,29 +19,15 @@ from streampipe.operators._inside import MOST_INSIDE, MOST_TEXTS
 from streampipe.operators._scope import Scope
 from streampipe.testing import ScriptedModel, chunk_streams, run_virtual
 from streampipe.text import pii, secrets
-from tests.operators.sources import elements, push, through
+from tests.operators.sources import deltas, elements, push, recorded, through
 
 MAIL = "someone@example.com"
 KEY = "sk-" + "ant-api03-" + "aZ3kQ9xB7mT2vL5" * 6
 
 
-def deltas(*pieces: str) -> list[Chunk]:
-    """Pieces of one text."""
-    return [TextDelta("0", piece) for piece in pieces]
-
-
 def told(recorder: Recorder, stage: str) -> list[tuple[tuple[int, ...], str]]:
     """What a stage did, by origins."""
     return [(r.origins, r.verdict) for r in recorder.records if r.stage.startswith(stage)]
-
-
-async def run_of(
-    *operators: Any, chunks: Sequence[Any], content: bool = False
-) -> tuple[list[Any], Recorder]:
-    """What leaves a recorded pipeline, and its recorder."""
-    recorder = Recorder(content=content)
-    made = ops.pipe(*operators, recorder=recorder)
-    return await elements(ops.to_aiter(made(ops.of(*chunks)))), recorder
 
 
 async def later(chunk: Any) -> Any:
@@ -77,11 +61,11 @@ def test_a_recorder_changes_nothing_that_leaves(which: str, data: st.DataObject)
 
     async def both() -> tuple[list[Any], list[Any], Recorder]:
         plain = await elements(ops.to_aiter(ops.pipe(*operators)(ops.of(*chunks))))
-        recorded, recorder = await run_of(*operators, chunks=chunks)
-        return plain, recorded, recorder
+        left, recorder = await recorded(*operators, chunks=chunks)
+        return plain, left, recorder
 
-    plain, recorded, recorder = asyncio.run(both())
-    assert recorded == plain
+    plain, left, recorder = asyncio.run(both())
+    assert left == plain
     assert len([r for r in recorder.records if r.stage == "client"]) == len(plain)
     assert all(r.verdict != "held" or r.time_out is not None for r in recorder.records)
     assert recorder.marbles()
@@ -94,7 +78,7 @@ def test_a_recorder_changes_nothing_that_leaves(which: str, data: st.DataObject)
 def test_text_that_is_only_cut_anew_names_the_pieces_it_was_in(pieces: list[str], by: Any) -> None:
     """The origins of each client chunk are exactly the source's pieces that its text stands in."""
     chunks = deltas(*pieces)
-    left, recorder = asyncio.run(run_of(ops.rechunk(by), chunks=chunks))
+    left, recorder = asyncio.run(recorded(ops.rechunk(by), chunks=chunks))
     spans: list[tuple[int, int]] = []
     place = 0
     for piece in pieces:
@@ -111,7 +95,7 @@ def test_text_that_is_only_cut_anew_names_the_pieces_it_was_in(pieces: list[str]
 
 async def test_passed_rewritten_dropped_and_held_are_told_apart() -> None:
     """Each stage has its own verdict on each chunk, whether or not it copies what it passes."""
-    _, recorder = await run_of(
+    _, recorder = await recorded(
         ops.filter(lambda c: getattr(c, "text", "") != "b "),
         ops.map_text(lambda text: text.upper() if text == "c " else text),
         ops.rechunk("line"),
@@ -136,7 +120,7 @@ async def test_passed_rewritten_dropped_and_held_are_told_apart() -> None:
 async def test_what_waits_behind_a_held_text_is_held() -> None:
     """A chunk that leaves later, as it came, was held; its time out is that of its leaving."""
     chunks = [*deltas("wo"), ToolCall("t", "n"), *deltas("rd ")]
-    _, recorder = await run_of(ops.rechunk("word"), chunks=chunks)
+    _, recorder = await recorded(ops.rechunk("word"), chunks=chunks)
     held = next(r for r in recorder.records if r.verdict == "held")
     assert (held.kind, held.origins) == ("tool-call", (1,))
     assert held.time_out is not None
@@ -145,7 +129,7 @@ async def test_what_waits_behind_a_held_text_is_held() -> None:
 
 async def test_a_replacement_names_all_that_it_stands_for() -> None:
     """A mask comes from every piece the match stood in, and from no piece before or behind."""
-    _, recorder = await run_of(
+    _, recorder = await recorded(
         ops.redact(pii), chunks=deltas("to ", MAIL[:9], MAIL[9:], " and", " more ", "x")
     )
     client = [(r.origins, r.text) for r in recorder.records if r.stage == "client"]
@@ -156,7 +140,7 @@ async def test_a_replacement_names_all_that_it_stands_for() -> None:
 
 async def test_a_rewritten_text_names_what_the_stage_no_longer_holds() -> None:
     """What a rewriting stage still holds is no origin of what has left, and one of what will."""
-    _, recorder = await run_of(ops.replace("key=", "k:"), chunks=deltas("key=1 ke", "y=2 "))
+    _, recorder = await recorded(ops.replace("key=", "k:"), chunks=deltas("key=1 ke", "y=2 "))
     assert told(recorder, "client") == [((0,), "passed"), ((0, 1), "passed")]
 
 
@@ -167,7 +151,7 @@ async def test_an_async_stage_that_copies_gives_one_for_one() -> None:
         await later(chunk)
         return TextDelta("0", chunk.text.upper())
 
-    _, recorder = await run_of(
+    _, recorder = await recorded(
         ops.map_async(loud, concurrency=3), chunks=deltas("a", "bb", "ccc", "d")
     )
     assert told(recorder, "client") == [((n,), "passed") for n in range(4)]
@@ -178,16 +162,33 @@ async def test_who_blocks_is_the_cause_and_what_is_lost_for_it_the_consequence()
     """The chunk a guard blocked is blocked, with the reason; what is held elsewhere is voided."""
     recorder = Recorder()
     guarded = ops.pipe(ops.tap(repr), ops.rechunk("line"), ops.block(secrets), recorder=recorder)
-    chunks = [*deltas("well\n", f"{KEY} \nnot", "yet"), *deltas(" gone\n")]
+    chunks = [*deltas("well\n"), TextDelta("other", "held"), *deltas(f"{KEY} \n", " gone\n")]
     with pytest.raises(TripWire) as caught:
         await elements(guarded(ops.of(*chunks)))
     blocked = [r for r in recorder.records if r.verdict == "blocked"]
-    assert [(r.stage[:5], r.reason) for r in blocked] == [("block", caught.value.reason)]
-    lost = [r for r in recorder.records if r.verdict == "voided"]
-    assert {(r.stage[:7], r.reason) for r in lost} <= {
-        ("rechunk", f"{blocked[0].stage} stopped it")
-    }
-    assert all(r.verdict == "passed" for r in recorder.records if r.stage.startswith("tap"))
+    assert [(r.stage[:5], r.origins, r.reason) for r in blocked] == [
+        ("block", (2,), caught.value.reason)
+    ]
+    lost = [(r.stage, r.origins, r.reason) for r in recorder.records if r.verdict == "voided"]
+    assert lost == [("rechunk('line')", (1,), f"{blocked[0].stage} stopped it")]
+    assert told(recorder, "tap") == [((n,), "passed") for n in range(3)]
+
+
+async def test_an_async_check_blocks_the_text_that_it_was_on() -> None:
+    """A stage with a pace of its own is found by its name; what it held behind is voided."""
+
+    async def polite(text: str) -> bool:
+        return "rude" not in text
+
+    recorder = Recorder()
+    checked = ops.pipe(ops.tap(repr), ops.check_async(polite, window="line"), recorder=recorder)
+    with pytest.raises(TripWire):
+        await elements(checked(ops.of(*deltas("fine\n", "rude\n", "well\n"))))
+    assert told(recorder, "check_async") == [
+        ((0,), "held"),
+        ((1,), "blocked"),
+        ((2,), "voided"),
+    ]
 
 
 async def test_a_stage_that_fails_is_told_by_the_class_of_its_error() -> None:
@@ -258,6 +259,54 @@ async def test_a_run_is_recorded_from_the_model_to_the_client() -> None:
     assert ("step-finish", "passed") in kinds, "what says that an attempt is void is not void"
 
 
+async def test_in_a_run_each_operator_of_a_pipeline_is_a_stage() -> None:
+    """In `output_processors` origins are as exact as in a pipeline, and lanes are as many."""
+    recorder = Recorder()
+    guard = ops.pipe(ops.redact(pii), ops.rechunk("word"), name="guard")
+    agent = Agent(
+        model=ScriptedModel([["to ", MAIL[:4], MAIL[4:], " and ", "more"]]),
+        output_processors=[guard],
+    )
+    await agent.generate("hi", recorder=recorder)
+    assert [stage[:7] for stage in recorder.runs[-1].stages] == ["model", "redact(", "rechunk"]
+    first = min(r.origins[0] for r in recorder.records if r.kind == "text-delta")
+    client = [
+        (tuple(n - first for n in r.origins), r.text)
+        for r in recorder.records
+        if (r.stage, r.kind) == ("client", "text-delta")
+    ]
+    assert client == [
+        ((0,), "to "),
+        ((1, 2, 3), "[EMAIL] "),
+        ((1, 2, 3), "and "),
+        ((4,), "more"),
+    ]
+    assert not [r for r in recorder.records if r.verdict == "dropped"]
+
+
+async def test_a_wire_between_chunks_blocks_no_chunk() -> None:
+    """A hook that is given no chunk stops the run: what had passed stays passed at every stage."""
+
+    class Late:
+        id = "late"
+
+        def process_output_stream(self, args: Any) -> Any:
+            return args.part
+
+        def process_output_step(self, args: Any) -> None:
+            if args.retry_count == 0:
+                args.abort("too late", retry=True)
+
+    recorder = Recorder()
+    model = ScriptedModel([["a"], ["b"]])
+    agent = Agent(model=model, output_processors=[Late()], max_processor_retries=1)
+    assert (await agent.generate("hi", recorder=recorder)).text == "b"
+    assert not [r for r in recorder.records if r.verdict == "blocked"]
+    assert {verdict for _, verdict in told(recorder, "late")} == {"passed"}
+    reasons = {r.reason for r in recorder.records if r.verdict == "voided"}
+    assert reasons == {"late stopped it"}
+
+
 async def test_a_run_that_is_watched_is_the_same_run() -> None:
     """With a recorder the client is told the same, whatever stands in the list."""
     script = [["one ", "two ", "three"]]
@@ -296,7 +345,7 @@ async def test_what_a_guard_removed_is_kept_only_when_asked_for(content: bool) -
     """A removed text is in no record, marble or picture, unless `content` was asked for."""
     text = f"write {MAIL} or use {KEY} today"
     cut = [text[i : i + 7] for i in range(0, len(text), 7)]
-    _, recorder = await run_of(
+    _, recorder = await recorded(
         ops.rechunk("word"), ops.redact([*pii, *secrets]), chunks=deltas(*cut), content=content
     )
     kept = repr(recorder.records) + recorder.marbles() + recorder._repr_html_()
@@ -304,7 +353,7 @@ async def test_what_a_guard_removed_is_kept_only_when_asked_for(content: bool) -
     assert "today" in kept
 
 
-async def test_a_rejected_text_stays_with_the_client_only() -> None:
+async def test_a_blocked_text_is_in_no_record() -> None:
     """A text that was blocked is in no record, though the stages before had passed it."""
     recorder = Recorder()
     guarded = ops.pipe(ops.tap(repr), ops.block(secrets), recorder=recorder)
@@ -376,56 +425,9 @@ async def test_a_recorder_s_memory_is_bounded() -> None:
     assert len(recorder.runs[-1].lanes[0].inside._inside) <= MOST_INSIDE
 
 
-async def test_marbles_show_who_did_what() -> None:
-    """A lane a stage, a column an element of the source; signs for what did not leave."""
-    _, recorder = await run_of(
-        ops.filter(lambda c: getattr(c, "text", "") != "zz"),
-        ops.redact(pii),
-        chunks=deltas("Mail ", "zz", "someone@", "example.com", " now"),
-    )
-    assert recorder.marbles() == (
-        "source                        Mail␣  ‹2›  ‹8›  ‹11›  ‹4›\n"
-        "filter(<lambda>)              Mail␣  ×    ‹8›  ‹11›  ‹4›\n"
-        "redact((email, ssn, phone, …  Mail␣       …    …     ~[EMAIL]␣ ~now\n"
-        "client                        Mail␣                  [EMAIL]␣ now\n"
-        "\n"
-        "~ rewritten   … held   × dropped   ‹n› n characters, not recorded"
-    )
-
-
-@given(width=st.integers(20, 120), pieces=st.lists(st.text(min_size=1), max_size=30))
-def test_marbles_of_any_width_are_whole(width: int, pieces: list[str]) -> None:
-    """Lines are wrapped, a column never is; every lane stands in every system."""
-    _, recorder = asyncio.run(run_of(ops.map_text(str.upper), chunks=deltas(*pieces), content=True))
-    drawn = recorder.runs[-1].marbles(width=width)
-    assert len(re.findall(r"^source", drawn, re.MULTILINE)) == len(
-        re.findall(r"^client", drawn, re.MULTILINE)
-    )
-    assert all(ord(char) >= 32 or char == "\n" for char in drawn)
-
-
-@given(pieces=st.lists(st.text(min_size=1), max_size=10))
-def test_the_picture_is_well_formed_whatever_the_text(pieces: list[str]) -> None:
-    """Text and names are escaped: the picture is XML, with a mark for every chunk."""
-    _, recorder = asyncio.run(
-        run_of(ops.tap(repr), ops.map_text(str.upper), chunks=deltas(*pieces), content=True)
-    )
-    html = recorder._repr_html_()
-    root = ET.fromstring(html)  # noqa: S314 - our own picture
-    groups = root.findall(".//{http://www.w3.org/2000/svg}g")
-    assert len(groups) == 4 * len(pieces)
-
-
-async def test_a_long_run_is_drawn_from_its_beginning_and_says_what_is_left_off() -> None:
-    """No picture grows without bound."""
-    _, recorder = await run_of(ops.tap(repr), chunks=deltas(*"x" * 1000))
-    assert "800 more columns" in recorder.marbles()
-    assert "800 more columns" in recorder._repr_html_()
-
-
 async def test_parts_that_are_over_are_forgotten() -> None:
     """A run of any number of text parts is remembered part by part, not all at once."""
-    _, recorder = await run_of(
+    _, recorder = await recorded(
         ops.tap(repr), chunks=[TextDelta(str(number), "x") for number in range(2000)]
     )
     assert len(recorder.runs[-1].lanes[0].inside._texts) <= MOST_TEXTS
@@ -433,7 +435,7 @@ async def test_parts_that_are_over_are_forgotten() -> None:
 
 async def test_an_object_that_comes_twice_is_two_elements() -> None:
     """Of a chunk that came twice and of which one was dropped, the records say so."""
-    _, recorder = await run_of(
+    _, recorder = await recorded(
         ops.flat_map(lambda c: [c, c]), ops.distinct_until_changed(), chunks=deltas("a", "b")
     )
     assert told(recorder, "distinct") == [

@@ -1,0 +1,63 @@
+"""Marbles of a recorded run, as text and as a picture."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from xml.etree import ElementTree as ET
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streampipe import operators as ops
+from streampipe.text import pii
+from tests.operators.sources import deltas, recorded
+
+
+async def test_marbles_show_who_did_what() -> None:
+    """A lane a stage, a column an element of the source; signs for what did not leave."""
+    _, recorder = await recorded(
+        ops.filter(lambda c: getattr(c, "text", "") != "zz"),
+        ops.redact(pii),
+        chunks=deltas("Mail ", "zz", "someone@", "example.com", " now"),
+    )
+    assert recorder.marbles() == (
+        "source                        Mail␣  ‹2›  ‹8›  ‹11›  ‹4›\n"
+        "filter(<lambda>)              Mail␣  ×    ‹8›  ‹11›  ‹4›\n"
+        "redact((email, ssn, phone, …  Mail␣       …    …     ~[EMAIL]␣ ~now\n"
+        "client                        Mail␣                  [EMAIL]␣ now\n"
+        "\n"
+        "~ rewritten   … held   × dropped   ‹n› n characters, not recorded"
+    )
+
+
+@given(width=st.integers(20, 120), pieces=st.lists(st.text(min_size=1), max_size=30))
+def test_marbles_of_any_width_are_whole(width: int, pieces: list[str]) -> None:
+    """Lines are wrapped, a column never is; every lane stands in every system."""
+    _, recorder = asyncio.run(
+        recorded(ops.map_text(str.upper), chunks=deltas(*pieces), content=True)
+    )
+    drawn = recorder.runs[-1].marbles(width=width)
+    assert len(re.findall(r"^source", drawn, re.MULTILINE)) == len(
+        re.findall(r"^client", drawn, re.MULTILINE)
+    )
+    assert all(ord(char) >= 32 or char == "\n" for char in drawn)
+
+
+@given(pieces=st.lists(st.text(min_size=1), max_size=10))
+def test_the_picture_is_well_formed_whatever_the_text(pieces: list[str]) -> None:
+    """Text and names are escaped: the picture is XML, with a mark for every chunk."""
+    _, recorder = asyncio.run(
+        recorded(ops.tap(repr), ops.map_text(str.upper), chunks=deltas(*pieces), content=True)
+    )
+    html = recorder._repr_html_()
+    root = ET.fromstring(html)  # noqa: S314 - our own picture
+    groups = root.findall(".//{http://www.w3.org/2000/svg}g")
+    assert len(groups) == 4 * len(pieces)
+
+
+async def test_a_long_run_is_drawn_from_its_beginning_and_says_what_is_left_off() -> None:
+    """No picture grows without bound."""
+    _, recorder = await recorded(ops.tap(repr), chunks=deltas(*"x" * 1000))
+    assert "800 more columns" in recorder.marbles()
+    assert "800 more columns" in recorder._repr_html_()
