@@ -18,6 +18,8 @@ from typing import Any
 
 import pytest
 
+from streampipe.operators import _operator
+
 ROOT = Path(__file__).resolve().parent.parent
 REQUIRED = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 PAGES = [*REQUIRED, *sorted((ROOT / "docs").rglob("*.md"))]
@@ -98,6 +100,7 @@ def run_page(text: str, page: str) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch, asyncio.Runner() as runner:
         # Type hints and pydantic look a class's module up by its name.
         patch.setitem(sys.modules, "__main__", module)
+        patch.setattr(_operator, "REGISTRY", {**_operator.REGISTRY})  # its operators stay with it
         for block in blocks(text):
             if not block.is_python:
                 continue
