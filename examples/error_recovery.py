@@ -15,7 +15,7 @@ import asyncio
 
 from streampipe import Agent, Message
 from streampipe.contracts import ProcessAPIErrorArgs, ProcessAPIErrorResult
-from streampipe.errors import ModelStatusError
+from streampipe.errors import ProviderError
 from streampipe.testing import ScriptedModel, fail
 
 
@@ -27,7 +27,7 @@ class ErrorRecovery:
 
     def process_api_error(self, args: ProcessAPIErrorArgs) -> ProcessAPIErrorResult | None:
         """Keep the first message, which says what it is all about; drop the two behind it."""
-        too_long = isinstance(args.error, ModelStatusError) and "context length" in str(args.error)
+        too_long = isinstance(args.error, ProviderError) and "context length" in str(args.error)
         if args.retry_count > 0 or not too_long or len(args.messages) <= self.fewest:
             return None
         args.message_list.remove_by_ids(message.id for message in args.messages[1:3])

@@ -16,7 +16,7 @@ from http import HTTPStatus
 
 from streampipe import Agent, Message
 from streampipe.contracts import ProcessAPIErrorArgs, ProcessAPIErrorResult
-from streampipe.errors import ModelStatusError
+from streampipe.errors import ProviderError
 from streampipe.testing import ScriptedModel, fail
 
 
@@ -28,7 +28,7 @@ class PrefillErrorHandler:
     def process_api_error(self, args: ProcessAPIErrorArgs) -> ProcessAPIErrorResult | None:
         """Act on a 400 for a conversation that ends with the assistant; leave the rest alone."""
         error, last = args.error, args.messages[-1]
-        if not isinstance(error, ModelStatusError) or error.status != HTTPStatus.BAD_REQUEST:
+        if not isinstance(error, ProviderError) or error.status != HTTPStatus.BAD_REQUEST:
             return None
         if last.role != "assistant":
             return None

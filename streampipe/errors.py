@@ -20,7 +20,19 @@ StreampipeError
 └── ModelError
     ├── ModelConnectionError
     │   └── ModelTimeoutError
-    ├── ModelStatusError
+    │       ├── ConnectTimeoutError
+    │       ├── FirstChunkTimeoutError
+    │       ├── ChunkTimeoutError
+    │       └── TotalTimeoutError
+    ├── ProviderError
+    │   ├── AuthenticationError
+    │   ├── ContentFilterError
+    │   ├── ContextLengthError
+    │   ├── InvalidRequestError
+    │   ├── OverloadedError
+    │   ├── QuotaError
+    │   ├── RateLimitError
+    │   └── ServerError
     ├── ProviderStreamError
     │   └── IncompleteStreamError
     └── ScriptError
@@ -32,24 +44,36 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
+    "AuthenticationError",
     "CallbackError",
+    "ChunkTimeoutError",
     "ConfigurationError",
+    "ConnectTimeoutError",
+    "ContentFilterError",
+    "ContextLengthError",
+    "FirstChunkTimeoutError",
     "IncompleteStreamError",
+    "InvalidRequestError",
     "MessageListError",
     "ModelConnectionError",
     "ModelError",
-    "ModelStatusError",
     "ModelTimeoutError",
     "OperatorError",
+    "OverloadedError",
     "ProcessorError",
+    "ProviderError",
     "ProviderStreamError",
+    "QuotaError",
+    "RateLimitError",
     "RunStateError",
     "ScriptError",
+    "ServerError",
     "StreampipeError",
     "StructuredOutputError",
     "ToolArgumentsError",
     "ToolExecutionError",
     "ToolFailure",
+    "TotalTimeoutError",
     "UnknownToolError",
     "WireError",
 ]
@@ -158,6 +182,11 @@ class ModelError(StreampipeError):
         provider: name of the provider or protocol.
         model: id of the model.
         is_retryable: whether asking again unchanged may help.
+        status: HTTP status code, when the provider gave one.
+        body: what the provider said: the decoded JSON, else its text.
+        request_id: the provider's id of the request, when it sent one.
+        retry_after: seconds that the provider asked to wait, when it did.
+        mid_stream: whether chunks of the answer had come before; then nobody below has tried again.
     """
 
     def __init__(
@@ -167,13 +196,23 @@ class ModelError(StreampipeError):
         provider: str = "",
         model: str = "",
         is_retryable: bool = False,
+        status: int | None = None,
+        body: Any = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         """Say what went wrong with which model."""
         where = "/".join(part for part in (provider, model) if part)
-        super().__init__(f"{where}: {message}" if where else message)
+        said = message if status is None else f"HTTP {status}: {message}"
+        super().__init__(f"{where}: {said}" if where else said)
         self.provider = provider
         self.model = model
         self.is_retryable = is_retryable
+        self.status = status
+        self.body = body
+        self.request_id = request_id
+        self.retry_after = retry_after
+        self.mid_stream = False
 
 
 class ModelConnectionError(ModelError):
@@ -184,43 +223,64 @@ class ModelTimeoutError(ModelConnectionError):
     """The provider did not answer in time."""
 
 
-class ModelStatusError(ModelError):
-    """The provider answered with an HTTP error.
+class ConnectTimeoutError(ModelTimeoutError):
+    """No connection came about in time."""
 
-    Attributes:
-        status: HTTP status code.
-        body: the decoded JSON body, else its text.
-        request_id: the provider's id of the request, when it sent one.
-        retry_after: seconds that the provider asked to wait, when it did.
+
+class FirstChunkTimeoutError(ModelTimeoutError):
+    """The provider took the request, and began no answer in time."""
+
+
+class ChunkTimeoutError(ModelTimeoutError):
+    """The provider fell silent in the middle of its answer."""
+
+
+class TotalTimeoutError(ModelTimeoutError):
+    """The call as a whole, with its retries, took too long."""
+
+
+class ProviderError(ModelError):
+    """The provider itself reports a failure: by an HTTP status, or within a stream.
+
+    The subclasses tell what it is, for whichever provider; this class itself stands for what none
+    of them is.
     """
 
-    def __init__(
-        self,
-        message: str,
-        *,
-        status: int,
-        body: Any = None,
-        request_id: str | None = None,
-        retry_after: float | None = None,
-        provider: str = "",
-        model: str = "",
-        is_retryable: bool = False,
-    ) -> None:
-        """Say what the provider answered."""
-        super().__init__(
-            f"HTTP {status}: {message}",
-            provider=provider,
-            model=model,
-            is_retryable=is_retryable,
-        )
-        self.status = status
-        self.body = body
-        self.request_id = request_id
-        self.retry_after = retry_after
+
+class AuthenticationError(ProviderError):
+    """The key is missing, wrong, or not allowed to do this."""
+
+
+class ContentFilterError(ProviderError):
+    """The provider's own filter refuses the request or the answer."""
+
+
+class ContextLengthError(ProviderError):
+    """The prompt, with the answer asked for, is longer than the model can take."""
+
+
+class InvalidRequestError(ProviderError):
+    """The provider cannot take the request as it is: a wrong field, an unknown model."""
+
+
+class OverloadedError(ProviderError):
+    """The provider has no capacity at the moment."""
+
+
+class QuotaError(ProviderError):
+    """The account's credit or budget is used up; waiting does not help."""
+
+
+class RateLimitError(ProviderError):
+    """Too many requests or tokens in too short a time."""
+
+
+class ServerError(ProviderError):
+    """Something failed on the provider's side."""
 
 
 class ProviderStreamError(ModelError):
-    """The provider's stream carries what its protocol does not allow, or an error of its own."""
+    """The provider's stream carries what its protocol does not allow."""
 
 
 class IncompleteStreamError(ProviderStreamError):

@@ -96,7 +96,7 @@ def test_a_model_s_error_says_which_as_far_as_known(provider: str, model: str, t
 
 def test_a_status_error_keeps_what_the_provider_said() -> None:
     """Status, body, request id and how long to wait."""
-    error = errors.ModelStatusError(
+    error = errors.ProviderError(
         "slow down",
         status=429,
         body={"code": 1},
@@ -113,7 +113,7 @@ def test_a_status_error_keeps_what_the_provider_said() -> None:
 
 @pytest.mark.parametrize(
     "cls",
-    [errors.ProcessorError, errors.OperatorError, errors.ToolFailure, errors.ModelStatusError],
+    [errors.ProcessorError, errors.OperatorError, errors.ToolFailure],
 )
 def test_whose_fault_it_is_cannot_be_left_out(cls: type[StreampipeError]) -> None:
     """An error that names a party needs it."""

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from streampipe import Agent, Message
-from streampipe.errors import ModelStatusError
+from streampipe.errors import ProviderError
 from streampipe.messages import TextPart, message_from
 from streampipe.testing import ScriptedModel, call, fail, reasoning, turn
 from streampipe.tools import tool
@@ -235,7 +235,7 @@ async def error_recovery(m: Any) -> None:
     ):
         agent = Agent(model=ScriptedModel(script), error_processors=[m.ErrorRecovery()])
         fresh = [Message(message.role, list(message.parts)) for message in history]
-        with pytest.raises(ModelStatusError):
+        with pytest.raises(ProviderError):
             await agent.generate(fresh)
 
 
@@ -246,7 +246,7 @@ async def prefill_error_handler(m: Any) -> None:
     for status, history in ((400, prefilled[:1]), (500, prefilled)):
         model = ScriptedModel([[fail(status=status)]])
         agent = Agent(model=model, error_processors=[m.PrefillErrorHandler()])
-        with pytest.raises(ModelStatusError):
+        with pytest.raises(ProviderError):
             await agent.generate(history)
         assert model.calls == 1
 
@@ -416,7 +416,7 @@ async def support_agent(m: Any) -> None:
     """A failure that lasts is the run's, after the one retry that the guard asks for."""
     model = ScriptedModel([[fail(status=503)]], repeat=True)
     agent = Agent(model=model, error_processors=[m.Guard()], max_processor_retries=9)
-    with pytest.raises(ModelStatusError):
+    with pytest.raises(ProviderError):
         await agent.generate("?")
     assert model.calls == 2
 

@@ -25,7 +25,7 @@ from streampipe.contracts import (
     RunResult,
     ToolContext,
 )
-from streampipe.errors import ModelStatusError
+from streampipe.errors import ProviderError
 from streampipe.messages import Message, MessageList
 from streampipe.testing import ModelServer, Turn, call, delay, fail, turn
 from streampipe.tools import tool
@@ -97,7 +97,7 @@ class DropPrefill(Shown):
     def process_api_error(self, args: ProcessAPIErrorArgs) -> dict[str, bool] | None:
         """Remove the assistant's words at the end, and ask again."""
         last = args.messages[-1]
-        if not isinstance(args.error, ModelStatusError) or last.role != "assistant":
+        if not isinstance(args.error, ProviderError) or last.role != "assistant":
             return None
         args.message_list.remove_by_ids([last.id])
         self.did["API errors cured"] += 1

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import random
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from datetime import UTC
 from http import HTTPStatus
 from typing import Any, Protocol
 
@@ -21,17 +18,17 @@ from streampipe.errors import (
     IncompleteStreamError,
     ModelConnectionError,
     ModelError,
-    ModelStatusError,
     ModelTimeoutError,
     ProviderStreamError,
 )
+from streampipe.models._failures import provider_error
 from streampipe.models._sse import EventStream
 from streampipe.models._transport import Timeout, Transport, TransportResponse
 
 FIRST_WAIT = 0.5  # seconds; doubles with every attempt
 LONGEST_WAIT = 30.0
 DRAIN = 0.2  # seconds to wait for the body's end after the protocol's: then the connection lives on
-EXCERPT = 200  # characters of a bad answer that an error shows
+EXCERPT = 200  # characters of an answer that is no stream that an error shows
 LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
 
 
@@ -49,6 +46,7 @@ class Decoder(Protocol):
 
         Raises:
             ProviderStreamError: the event is not what the protocol allows.
+            ProviderError: the event is the provider's own error.
         """
         ...
 
@@ -114,9 +112,10 @@ class ProviderCall:
                     await response.aclose()
             except ModelError as error:
                 self._place(error)
+                error.mid_stream = released
                 if released or not error.is_retryable or failures >= self.max_retries:
                     raise
-                asked = error.retry_after if isinstance(error, ModelStatusError) else None
+                asked = error.retry_after
             await asyncio.sleep(_wait(failures, asked))
             failures += 1
 
@@ -135,12 +134,17 @@ class ProviderCall:
         try:
             kind = response.headers.get("content-type", "text/event-stream")
             if response.status != HTTPStatus.OK:
-                raise self._refused(response, await self._text(response))
+                text = await self._text(response)
+                body = _parsed(text)
+                raise provider_error(
+                    text if body is None else body,
+                    status=response.status,
+                    headers=response.headers,
+                )
             if not kind.lower().startswith("text/event-stream"):
                 text = await self._text(response)
-                said = _message(_parsed(text)) or repr(text[:EXCERPT])
-                msg = f"answered {kind!r} where an event stream was asked for: {said}"
-                raise ProviderStreamError(msg)
+                msg = f"answered {kind!r} where an event stream was asked for: {text[:EXCERPT]!r}"
+                raise ProviderStreamError(msg, status=response.status, body=text)
         except BaseException:
             await response.aclose()
             raise
@@ -177,28 +181,23 @@ class ProviderCall:
         except ModelError as error:
             pieces.append(f" [the rest is missing: {error}]".encode())
         # Replacing bad bytes is right here: it is a message for people, whatever was sent.
-        return self._without_key(b"".join(pieces).decode(errors="replace"))
-
-    def _refused(self, response: TransportResponse, text: str) -> ModelStatusError:
-        body = _parsed(text)
-        headers = response.headers
-        return ModelStatusError(
-            _message(body) or text[:EXCERPT] or "no body",
-            status=response.status,
-            body=text if body is None else body,
-            request_id=headers.get("x-request-id") or headers.get("request-id"),
-            retry_after=retry_after(headers.get("retry-after")),
-            is_retryable=is_retryable(response.status),
-        )
+        return str(_masked(b"".join(pieces).decode(errors="replace"), self.secret))
 
     def _place(self, error: ModelError) -> None:
         """Name the model at fault, which nobody below knows, and keep the key to ourselves."""
         if not error.provider:
             error.provider, error.model = self.provider, self.model
-            error.args = (self._without_key(f"{self.provider}/{self.model}: {error}"),)
+            error.args = (_masked(f"{self.provider}/{self.model}: {error}", self.secret),)
+            error.body = _masked(error.body, self.secret)
 
-    def _without_key(self, text: str) -> str:
-        return text.replace(self.secret, "***") if self.secret else text
+
+def _masked(value: Any, secret: str) -> Any:
+    """JSON values without a secret, wherever in them it stands."""
+    if isinstance(value, str):
+        return value.replace(secret, "***") if secret else value
+    if isinstance(value, Mapping):
+        return {_masked(name, secret): _masked(inner, secret) for name, inner in value.items()}
+    return [_masked(inner, secret) for inner in value] if isinstance(value, list) else value
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
@@ -238,47 +237,6 @@ def _parsed(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-
-
-def _message(body: Any) -> str:
-    """What an error body says, in the shapes that providers use."""
-    if isinstance(body, list) and body:
-        body = body[0]
-    if not isinstance(body, Mapping):
-        return ""
-    error = body.get("error") or body
-    if isinstance(error, Mapping):
-        error = error.get("message") or error.get("detail") or ""
-    return str(error)
-
-
-def is_retryable(status: int) -> bool:
-    """Whether a call that was answered with this status may succeed unchanged.
-
-    >>> [status for status in (200, 400, 401, 408, 409, 429, 500, 529) if is_retryable(status)]
-    [408, 409, 429, 500, 529]
-    """
-    return status in (408, 409, 429) or status >= HTTPStatus.INTERNAL_SERVER_ERROR
-
-
-def retry_after(value: str | None, *, now: float | None = None) -> float | None:
-    """A `Retry-After` header, in seconds or as a date, as seconds from now.
-
-    >>> retry_after("2.5"), retry_after("soon"), retry_after(None)
-    (2.5, None, None)
-    """
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass  # then it is a date
-    try:
-        date = email.utils.parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    at = date if date.tzinfo else date.replace(tzinfo=UTC)  # HTTP's dates are
-    return max(0.0, at.timestamp() - (time.time() if now is None else now))
 
 
 def _wait(failures: int, asked: float | None) -> float:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
-
-import orjson
-from pydantic_core import from_json
+from typing import Any
 
 from streampipe.chunks import (
     Chunk,
     FinishChunk,
-    ReasoningDelta,
-    ReasoningEnd,
-    ReasoningStart,
     ResponseMetadata,
     SourceChunk,
-    TextDelta,
-    TextEnd,
-    TextStart,
-    ToolCall,
     ToolCallDelta,
     ToolCallInputEnd,
     ToolCallInputStart,
@@ -27,7 +17,8 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
 from streampipe.messages import new_id
-from streampipe.models._call import is_retryable
+from streampipe.models._decoding import EXCERPT, Parts, count, object_of, parsed, tool_call, typed
+from streampipe.models._failures import provider_error
 
 REASONS: Mapping[str, str] = {
     "stop": "stop",
@@ -36,12 +27,6 @@ REASONS: Mapping[str, str] = {
     "function_call": "tool-calls",
     "content_filter": "content-filter",
 }
-_EXCERPT = 120  # characters of an event that an error shows
-_PARTS: dict[str, tuple[type[Any], type[Any], type[Any]]] = {
-    "text": (TextStart, TextDelta, TextEnd),
-    "reasoning": (ReasoningStart, ReasoningDelta, ReasoningEnd),
-}
-T = TypeVar("T")
 
 
 class _Call:
@@ -61,29 +46,11 @@ class _Call:
         Some servers close a call so. An object after an object is no JSON, so nothing is lost; and
         the lengths tell before anything is joined or parsed.
         """
-        if len(text) == self.size and text == "".join(self.pieces) and _parsed(text) is not None:
+        if len(text) == self.size and text == "".join(self.pieces) and parsed(text) is not None:
             return False
         self.pieces.append(text)
         self.size += len(text)
         return True
-
-    def whole(self) -> ToolCall:
-        text = "".join(self.pieces)
-        if text.strip() in ("", "null"):  # how servers write a call without arguments
-            return ToolCall(self.id, self.name, {})
-        args = _parsed(text)
-        return ToolCall(self.id, self.name, args, text if args is None else None)
-
-
-def _parsed(text: str) -> Any:
-    """Arguments as values; None when they are no JSON.
-
-    By pydantic: orjson would make a float of a whole number of more than 64 bits, such as an id.
-    """
-    try:
-        return from_json(text, allow_inf_nan=False)
-    except ValueError:
-        return None
 
 
 class ChatDecoder:
@@ -104,9 +71,7 @@ class ChatDecoder:
         self._provider = provider
         self._warnings = list(warnings)
         self._begun = False
-        self._open = ""  # the kind of the part that is open, if one is
-        self._parts = 0
-        self._id = ""  # of the newest part
+        self._parts = Parts()
         self._calls: list[_Call] = []
         self._by_key: dict[int | str, _Call] = {}  # the newest call of an index or id
         self._sources: set[str] = set()
@@ -117,23 +82,17 @@ class ChatDecoder:
         """The chunks of one event.
 
         Raises:
-            ProviderStreamError: the event is no JSON object, has a field of a type that the
-                protocol does not know, or is the provider's own error.
+            ProviderStreamError: the event is no JSON object, or has a field of a type that the
+                protocol does not know.
+            ProviderError: it is the provider's own error.
         """
         if self.done:
             return []
         if event.strip() == "[DONE]":
             return self._finish()
-        try:
-            data = orjson.loads(event)
-        except orjson.JSONDecodeError as error:
-            msg = f"an event is no JSON ({error}): {event[:_EXCERPT]!r}"
-            raise ProviderStreamError(msg) from error
-        if not isinstance(data, dict):
-            msg = f"an event must be a JSON object: {event[:_EXCERPT]!r}"
-            raise ProviderStreamError(msg)
+        data = object_of(event)
         if data.get("error") or data.get("object") == "error":
-            raise _error(data.get("error") or data)
+            raise provider_error(data)
         return self._event(data)
 
     def end(self) -> list[Chunk]:
@@ -151,20 +110,20 @@ class ChatDecoder:
 
     def _event(self, data: dict[str, Any]) -> list[Chunk]:
         out: list[Chunk] = []
-        choices = _typed(data.get("choices"), list, "choices")
+        choices = typed(data.get("choices"), list, "choices")
         if not self._begun and (choices or data.get("id")):  # a filter's report has neither
             self._begin(data, out)
-        usage = data.get("usage") or _typed(data.get("x_groq"), dict, "x_groq").get("usage")
+        usage = data.get("usage") or typed(data.get("x_groq"), dict, "x_groq").get("usage")
         if usage:  # the last one counts: some servers send a running total with every event
             self._usage = _usage(usage)
         if "citations" in data:
             self._source(data["citations"], out)
         for item in choices:
-            choice = _typed(item, dict, "choices[]")
+            choice = typed(item, dict, "choices[]")
             if choice.get("index"):
                 continue  # an alternative answer (`n` > 1): a run has one
-            self._delta(_typed(choice.get("delta"), dict, "delta"), out)
-            self._reason = _typed(choice.get("finish_reason"), str, "finish_reason") or self._reason
+            self._delta(typed(choice.get("delta"), dict, "delta"), out)
+            self._reason = typed(choice.get("finish_reason"), str, "finish_reason") or self._reason
         return out
 
     def _begin(self, data: Mapping[str, Any], out: list[Chunk]) -> None:
@@ -183,19 +142,19 @@ class ChatDecoder:
     def _delta(self, delta: dict[str, Any], out: list[Chunk]) -> None:
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if reasoning:
-            self._write("reasoning", reasoning, out)
+            self._parts.write("reasoning", reasoning, out)
         content = delta.get("content")
         if isinstance(content, list):
             for part in content:
-                self._content_part(_typed(part, dict, "content[]"), out)
+                self._content_part(typed(part, dict, "content[]"), out)
         elif content:
-            self._write("text", content, out)
+            self._parts.write("text", content, out)
         if delta.get("refusal"):  # said instead of content, and to the user: so it is text
-            self._write("text", delta["refusal"], out)
+            self._parts.write("text", delta["refusal"], out)
         if "annotations" in delta:
             self._source(delta["annotations"], out)
-        for item in _typed(delta.get("tool_calls"), list, "tool_calls"):
-            self._call(_typed(item, dict, "tool_calls[]"), out)
+        for item in typed(delta.get("tool_calls"), list, "tool_calls"):
+            self._call(typed(item, dict, "tool_calls[]"), out)
         if delta.get("function_call"):  # what tool calls were before there could be several
             self._call({"index": "function_call", "function": delta["function_call"]}, out)
 
@@ -205,40 +164,21 @@ class ChatDecoder:
             inner = part.get("thinking")
             if isinstance(inner, str):
                 inner = [{"text": inner}]
-            for piece in _typed(inner, list, "thinking"):
-                self._write("reasoning", _typed(piece, dict, "thinking[]").get("text"), out)
+            for piece in typed(inner, list, "thinking"):
+                self._parts.write("reasoning", typed(piece, dict, "thinking[]").get("text"), out)
         elif part.get("text"):
-            self._write("text", part["text"], out)
-
-    def _write(self, kind: str, text: Any, out: list[Chunk]) -> None:
-        if not text:
-            return
-        if text.__class__ is not str:
-            msg = f"{kind} must be a string, not {text!r:.{_EXCERPT}}"
-            raise ProviderStreamError(msg)
-        if self._open != kind:
-            self._close(out)
-            self._open = kind
-            self._id = str(self._parts)
-            self._parts += 1
-            out.append(_PARTS[kind][0](self._id))
-        out.append(_PARTS[kind][1](self._id, text))
-
-    def _close(self, out: list[Chunk]) -> None:
-        if self._open:
-            out.append(_PARTS[self._open][2](self._id))
-            self._open = ""
+            self._parts.write("text", part["text"], out)
 
     def _call(self, item: dict[str, Any], out: list[Chunk]) -> None:
-        function = _typed(item.get("function"), dict, "tool_calls[].function")
-        call_id = _typed(item.get("id"), str, "tool_calls[].id")
-        name = _typed(function.get("name"), str, "tool_calls[].function.name")
-        text = _typed(function.get("arguments"), str, "tool_calls[].function.arguments")
+        function = typed(item.get("function"), dict, "tool_calls[].function")
+        call_id = typed(item.get("id"), str, "tool_calls[].id")
+        name = typed(function.get("name"), str, "tool_calls[].function.name")
+        text = typed(function.get("arguments"), str, "tool_calls[].function.arguments")
         call = self._call_of(item.get("index"), call_id, name)
         fresh = call.add(text) if text else False
         if name and not call.name:
             call.name = name
-            self._close(out)
+            self._parts.close(out)
             out.append(ToolCallInputStart(call.id, name))
             out.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
         elif fresh and call.name:
@@ -265,9 +205,9 @@ class ChatDecoder:
 
     def _source(self, found: Any, out: list[Chunk]) -> None:
         """Sources: `citations` are addresses, all of them with every event; annotations objects."""
-        for item in _typed(found, list, "citations"):
+        for item in typed(found, list, "citations"):
             source = item if isinstance(item, dict) else {"url": item}
-            source = _typed(source.get("url_citation"), dict, "url_citation") or source
+            source = typed(source.get("url_citation"), dict, "url_citation") or source
             url = source.get("url")
             if isinstance(url, str) and url and url not in self._sources:
                 title = source.get("title")
@@ -284,55 +224,27 @@ class ChatDecoder:
         out: list[Chunk] = []
         if not self._begun:
             self._begin({}, out)
-        self._close(out)
+        self._parts.close(out)
         for call in self._calls:
             if not call.name:
-                msg = f"a tool call has no name: {''.join(call.pieces)[:_EXCERPT]!r}"
+                msg = f"a tool call has no name: {''.join(call.pieces)[:EXCERPT]!r}"
                 raise ProviderStreamError(msg)
-            out += (ToolCallInputEnd(call.id), call.whole())
+            whole = tool_call(call.id, call.name, "".join(call.pieces))
+            out += (ToolCallInputEnd(call.id), whole)
         raw = self._reason
         out.append(FinishChunk(REASONS.get(raw or "", "other"), self._usage, raw_reason=raw))
         self.done = True
         return out
 
 
-def _typed(value: Any, kind: type[T], where: str) -> T:
-    """A field that may be absent or null, which is the same as empty.
-
-    Raises:
-        ProviderStreamError: it is of another type.
-    """
-    if value is None:
-        return kind()
-    if not isinstance(value, kind):
-        msg = f"{where} must be {kind.__name__}, not {value!r:.{_EXCERPT}}"
-        raise ProviderStreamError(msg)
-    return value
-
-
 def _usage(raw: Any) -> Usage:
-    usage = _typed(raw, dict, "usage")
-    said = _typed(usage.get("completion_tokens_details"), dict, "completion_tokens_details")
-    asked = _typed(usage.get("prompt_tokens_details"), dict, "prompt_tokens_details")
+    usage = typed(raw, dict, "usage")
+    said = typed(usage.get("completion_tokens_details"), dict, "completion_tokens_details")
+    asked = typed(usage.get("prompt_tokens_details"), dict, "prompt_tokens_details")
     return Usage(
-        _count(usage.get("prompt_tokens")),
-        _count(usage.get("completion_tokens")),
-        _count(usage.get("total_tokens")),
-        _count(said.get("reasoning_tokens")),
-        _count(asked.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")),
+        count(usage.get("prompt_tokens")),
+        count(usage.get("completion_tokens")),
+        count(usage.get("total_tokens")),
+        count(said.get("reasoning_tokens")),
+        count(asked.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")),
     )
-
-
-def _count(value: Any) -> int:
-    return int(value) if isinstance(value, int | float) else 0
-
-
-def _error(error: Any) -> ProviderStreamError:
-    """The provider's own error in a stream that began well."""
-    code = None
-    if isinstance(error, Mapping):
-        code = error.get("code")
-        error = error.get("message") or orjson.dumps(dict(error)).decode()
-    retryable = isinstance(code, int) and is_retryable(code)
-    msg = f"the provider reports an error: {str(error)[:1000]}"
-    return ProviderStreamError(msg, is_retryable=retryable)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-
-from pydantic_core import to_json
 
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ConfigurationError
@@ -19,6 +17,15 @@ from streampipe.messages import (
     TextPart,
     ToolCallPart,
     ToolResultPart,
+)
+from streampipe.models._encoding import (
+    base64_of,
+    chosen_tool,
+    data_url,
+    json_text,
+    left_out,
+    options_of,
+    unknown_setting,
 )
 
 
@@ -112,23 +119,12 @@ def encode_request(
                 "schema": request.structured_output.schema,
             },
         }
-    options = request.provider_options.get(provider, {})
-    if not isinstance(options, Mapping):
-        msg = f"provider_options[{provider!r}] must be a dict of body fields, not {options!r:.80}"
-        raise ConfigurationError(msg)
-    return body | dict(options)
+    return body | options_of(request, provider)
 
 
 def _tool_choice(choice: Any) -> Any:
-    if choice in ("auto", "none", "required"):
-        return choice
-    if isinstance(choice, Mapping) and isinstance(choice.get("tool_name"), str):
-        return {"type": "function", "function": {"name": choice["tool_name"]}}
-    msg = (
-        "tool_choice must be 'auto', 'none', 'required' or {'tool_name': name}, "
-        f"not {choice!r:.80}"
-    )
-    raise ConfigurationError(msg)
+    name = chosen_tool(choice)
+    return choice if name is None else {"type": "function", "function": {"name": name}}
 
 
 def _settings(settings: Mapping[str, Any], dialect: Dialect, told: list[str]) -> dict[str, Any]:
@@ -140,10 +136,7 @@ def _settings(settings: Mapping[str, Any], dialect: Dialect, told: list[str]) ->
         if name in names or name in _SETTINGS:
             fields[names.get(name, name)] = value
         else:
-            told.append(
-                f"setting {name!r} is no part of the chat protocol and was left out; "
-                "provider_options can send it"
-            )
+            told.append(unknown_setting(name, "chat"))
     return fields
 
 
@@ -159,7 +152,7 @@ def _messages(
             if isinstance(part, ToolResultPart):
                 yield _result(part)
             else:
-                told.append(_left_out(part, message))
+                told.append(left_out(part, message.role))
     elif message.role == "assistant":
         yield from _assistant(message, dialect, told)
     else:
@@ -189,7 +182,7 @@ def _assistant(
         elif isinstance(part, ReasoningPart):
             reasoning.append(part.text)  # where it is not wanted back, servers make their own
         elif not isinstance(part, TextPart):
-            told.append(_left_out(part, message))
+            told.append(left_out(part, message.role))
     said = {"role": "assistant", "content": message.text or None}
     if calls:
         if dialect.reasoning and reasoning:
@@ -201,18 +194,14 @@ def _assistant(
 
 def _arguments(args: Any) -> str:
     """Arguments as JSON text. None stands for text that was no JSON, which servers refuse."""
-    return _json({} if args is None else args)
+    return json_text({} if args is None else args)
 
 
 def _result(part: ToolResultPart) -> dict[str, Any]:
-    text = part.result if isinstance(part.result, str) else _json(part.result)
+    text = part.result if isinstance(part.result, str) else json_text(part.result)
     if part.is_error:  # the protocol has no flag for it: the model is told in words
         text = f"Error: {text}"
     return {"role": "tool", "tool_call_id": part.tool_call_id, "content": text}
-
-
-def _json(value: Any) -> str:
-    return to_json(value, fallback=str, bytes_mode="base64").decode()
 
 
 def _shown(part: Part, message: PromptMessage, told: list[str]) -> dict[str, Any] | None:
@@ -221,11 +210,8 @@ def _shown(part: Part, message: PromptMessage, told: list[str]) -> dict[str, Any
         return {"type": "text", "text": part.text} if part.text else None
     if isinstance(part, FilePart):
         return _file(part)
-    told.append(_left_out(part, message))
+    told.append(left_out(part, message.role))
     return None
-
-
-_ADDRESS: Sequence[str] = ("http://", "https://", "data:")
 
 
 def _file(part: FilePart) -> dict[str, Any]:
@@ -235,8 +221,7 @@ def _file(part: FilePart) -> dict[str, Any]:
         ConfigurationError: sound by address.
     """
     mime = part.mime_type
-    given = part.data.startswith(tuple(_ADDRESS))
-    url = part.data if given else f"data:{mime};base64,{part.data}"
+    url = data_url(part)
     if mime.startswith("image/"):
         return {"type": "image_url", "image_url": {"url": url}}
     if mime.startswith("audio/"):
@@ -245,11 +230,6 @@ def _file(part: FilePart) -> dict[str, Any]:
             raise ConfigurationError(msg)
         kind = mime.removeprefix("audio/").removeprefix("x-")
         kind = {"mpeg": "mp3", "wave": "wav"}.get(kind, kind)
-        data = url.partition(",")[2]
-        return {"type": "input_audio", "input_audio": {"data": data, "format": kind}}
+        return {"type": "input_audio", "input_audio": {"data": base64_of(part), "format": kind}}
     # OpenAI wants a data URL here; routers in front of it take an address too.
     return {"type": "file", "file": {"filename": part.filename or "file", "file_data": url}}
-
-
-def _left_out(part: Part, message: PromptMessage) -> str:
-    return f"a {part.type!r} part of a {message.role} message was left out: no part of the protocol"

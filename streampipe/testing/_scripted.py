@@ -26,7 +26,7 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.contracts import ModelRequest
-from streampipe.errors import ModelStatusError, ScriptError
+from streampipe.errors import ProviderError, ScriptError
 from streampipe.testing._script import Call, Delay, Failure, Reasoning, Script, Turn, turns_of
 
 __all__ = ["ScriptedModel"]
@@ -86,7 +86,7 @@ class ScriptedModel:
 
         Raises:
             ScriptError: the script is at its end.
-            ModelStatusError: the turn says so (`fail(status=...)`).
+            ProviderError: the turn says so (`fail(status=...)`).
         """
         self.requests.append(request)
         if self._keep is not None:
@@ -164,7 +164,7 @@ def _error(piece: Failure, model_id: str) -> BaseException:
     if piece.error is not None:
         return piece.error
     retryable = piece.status in (408, 409, 429) or piece.status >= 500  # noqa: PLR2004
-    return ModelStatusError(
+    return ProviderError(
         str(piece.body or "scripted failure"),
         status=piece.status,
         body=piece.body,

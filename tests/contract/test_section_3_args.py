@@ -18,7 +18,7 @@ from streampipe import (
     contracts,
 )
 from streampipe.contracts import HOOKS, ModelRequest
-from streampipe.errors import ModelStatusError
+from streampipe.errors import ProviderError
 from streampipe.testing import ScriptedModel, call, fail, reasoning, turn
 from tests.contract.guards import (
     ALL_HOOKS,
@@ -253,7 +253,7 @@ async def test_3_process_api_error_gets_the_error_and_the_messages(run: Runner) 
     [seen] = await given(
         run, "process_api_error", [["one", CALL], ["half", fail(status=400)], ["c"]]
     )
-    assert isinstance(seen["error"], ModelStatusError)
+    assert isinstance(seen["error"], ProviderError)
     assert seen["error"].status == 400
     assert joined(seen["messages"]) == ["hi", "one"]
     assert seen["step_number"] == 1

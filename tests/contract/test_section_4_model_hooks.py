@@ -11,7 +11,7 @@ from streampipe.contracts import (
     ProcessAPIErrorResult,
     ProcessLLMRequestResult,
 )
-from streampipe.errors import ModelStatusError, ProcessorError
+from streampipe.errors import ProcessorError, ProviderError
 from streampipe.messages import TextPart
 from streampipe.testing import fail
 from tests.contract.guards import processor, texts
@@ -129,7 +129,7 @@ async def test_4_process_api_error_first_to_say_retry_wins(ask: Ask, form: Any) 
 async def test_4_process_api_error_none_leaves_the_error(ask: Ask, answer: Any) -> None:
     """None, nothing said, or no: the run fails with it."""
     asked = await ask("process_api_error", lambda _: answer, script=[[fail()], ["never"]])
-    assert isinstance(asked.seen.error, ModelStatusError)
+    assert isinstance(asked.seen.error, ProviderError)
     assert asked.model.calls == 1
 
 

@@ -13,8 +13,8 @@ from streampipe.contracts import HOOKS
 from streampipe.errors import (
     IncompleteStreamError,
     ModelError,
-    ModelStatusError,
     ProcessorError,
+    ProviderError,
     StreampipeError,
 )
 from streampipe.messages import ToolInvocationPart
@@ -43,8 +43,8 @@ def again(args: Any) -> Any:
 # --- process_api_error ------------------------------------------------------------------------
 
 FAILURES: dict[str, tuple[list[Any], type[ModelError]]] = {
-    "before the first chunk": ([fail(status=503)], ModelStatusError),
-    "in mid-stream": (["half", fail(status=503)], ModelStatusError),
+    "before the first chunk": ([fail(status=503)], ProviderError),
+    "in mid-stream": (["half", fail(status=503)], ProviderError),
     "without the protocol's end": ([turn("half", incomplete=True)], IncompleteStreamError),
     "with an error that is not ours": (["half", fail(KeyError("choices"))], ModelError),
 }
@@ -116,7 +116,7 @@ async def test_6_a_model_failure_without_retry_ends_the_run(run: Runner, failure
         assert types(seen.chunks)[-2:] == ["error", "finish"]
         error = seen.chunks[-2]
         assert isinstance(error, ErrorChunk)
-        status = 503 if kind is ModelStatusError else None
+        status = 503 if kind is ProviderError else None
         assert error.error == ErrorData(kind.__name__, str(seen.error), status=status)
         assert seen.chunks[-1].to_wire()["payload"]["reason"] == "error"
         assert balanced(seen.chunks)
@@ -126,7 +126,7 @@ async def test_6_a_failure_keeps_what_came_before(run: Runner) -> None:
     """The error's `result` holds the accepted steps."""
     script = [["one", call("lookup", {"word": "x"})], ["two", fail()]]
     seen = await run(guarded("process_llm_response", lambda _: None, script=script))
-    assert isinstance(seen.error, ModelStatusError)
+    assert isinstance(seen.error, ProviderError)
     assert seen.result.text == "one"
     assert [r.result for r in seen.result.tool_results] == ["meaning of x"]
 
@@ -203,7 +203,7 @@ async def test_6_a_retry_that_exceeds_the_budget_is_not_granted(run: Runner) -> 
         max_processor_retries=2,
     )
     seen = await run(agent)
-    assert isinstance(seen.error, ModelStatusError)
+    assert isinstance(seen.error, ProviderError)
     assert seen.error.status == 502
     assert seen.result.retries == 2
 

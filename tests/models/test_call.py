@@ -19,12 +19,13 @@ from streampipe.errors import (
     IncompleteStreamError,
     ModelConnectionError,
     ModelError,
-    ModelStatusError,
     ModelTimeoutError,
+    ProviderError,
     ProviderStreamError,
 )
 from streampipe.messages import PromptMessage, TextPart
 from streampipe.models import _call
+from streampipe.models._failures import retry_after
 from streampipe.models._transport import Timeout
 from streampipe.models.openai_chat import OpenAIChatModel
 from tests.models.streams import event, sse
@@ -123,7 +124,7 @@ def refusal(status: int, **headers: str) -> Response:
 async def test_a_status_that_may_pass_is_tried_again(status: int, waits: list[float]) -> None:
     """With `max_retries=2` there are three attempts, then the last error."""
     network = Network(refusal(status), refusal(status), refusal(status))
-    with pytest.raises(ModelStatusError, match=f"openai/m: HTTP {status}: no") as caught:
+    with pytest.raises(ProviderError, match=f"openai/m: HTTP {status}: no") as caught:
         await collected(model_on(network))
     assert len(network.asked) == 3
     assert len(waits) == 2
@@ -137,7 +138,7 @@ async def test_a_status_that_will_not_pass_is_not_tried_again(
 ) -> None:
     """Asking again unchanged would change nothing."""
     network = Network(refusal(status))
-    with pytest.raises(ModelStatusError) as caught:
+    with pytest.raises(ProviderError) as caught:
         await collected(model_on(network))
     assert len(network.asked) == 1
     assert not waits
@@ -147,7 +148,7 @@ async def test_a_status_that_will_not_pass_is_not_tried_again(
 async def test_a_status_error_carries_what_the_provider_said() -> None:
     """Status, body, request id, the wait it asks for, and who it was."""
     network = Network(refusal(429, x_request_id="req_1", retry_after="7"))
-    with pytest.raises(ModelStatusError) as caught:
+    with pytest.raises(ProviderError) as caught:
         await collected(model_on(network, max_retries=0, provider="openai"))
     error = caught.value
     assert (error.status, error.request_id, error.retry_after) == (429, "req_1", 7.0)
@@ -171,7 +172,7 @@ async def test_a_status_error_carries_what_the_provider_said() -> None:
 async def test_an_error_body_of_any_shape_is_told(body: bytes, told: str) -> None:
     """Providers and proxies each have their own shape; none of them hides the message."""
     network = Network(Response(body, status=400))
-    with pytest.raises(ModelStatusError, match="HTTP 400") as caught:
+    with pytest.raises(ProviderError, match="HTTP 400") as caught:
         await collected(model_on(network))
     assert str(caught.value) == f"openai/m: HTTP 400: {told}"
 
@@ -179,7 +180,7 @@ async def test_an_error_body_of_any_shape_is_told(body: bytes, told: str) -> Non
 async def test_an_endless_error_body_is_not_read_to_its_end() -> None:
     """A body larger than any error is cut."""
     response = Response(*[b"x" * (1 << 18)] * 20, status=400)
-    with pytest.raises(ModelStatusError):
+    with pytest.raises(ProviderError):
         await collected(model_on(Network(response)))
     assert response.read < 20
 
@@ -187,7 +188,7 @@ async def test_an_endless_error_body_is_not_read_to_its_end() -> None:
 async def test_an_error_body_that_breaks_is_told_as_far_as_it_came() -> None:
     """The status is the failure; that its body broke is only added."""
     broken = Response(b"no wa", ModelConnectionError("reset"), status=400)
-    with pytest.raises(ModelStatusError, match=r"HTTP 400: no wa .*rest is missing.*reset"):
+    with pytest.raises(ProviderError, match=r"HTTP 400: no wa .*rest is missing.*reset"):
         await collected(model_on(Network(broken)))
 
 
@@ -257,7 +258,7 @@ async def test_the_wait_grows_within_its_jitter(
 
     monkeypatch.setattr("random.uniform", uniform)
     network = Network(*[refusal(500)] * 10)
-    with pytest.raises(ModelStatusError):
+    with pytest.raises(ProviderError):
         await collected(model_on(network, max_retries=9))
     assert bounds == [(0, min(30.0, 0.5 * 2**n)) for n in range(9)]
     assert waits == [high for _, high in bounds]
@@ -277,8 +278,11 @@ def test_retry_after_may_be_a_date(seconds: int) -> None:
     """A date in the future is a wait, in whole seconds; one in the past is none."""
     now = 1_700_000_000
     date = email.utils.formatdate(now + seconds, usegmt=True)
-    assert _call.retry_after(date, now=now) == seconds
-    assert _call.retry_after(date, now=now + seconds + 1) == 0.0
+    assert retry_after({"retry-after": date}, now=now) == seconds
+    assert retry_after({"retry-after": date}, now=now + seconds + 1) == 0.0
+
+
+GREENWICH = "Tue, 14 Nov 2023 22:13:27 -0000"
 
 
 @pytest.fixture
@@ -298,14 +302,15 @@ def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("far_east")
 def test_a_date_without_a_zone_is_greenwichs() -> None:
     """HTTP's dates are, wherever the caller is."""
-    assert _call.retry_after("Tue, 14 Nov 2023 22:13:27 -0000", now=1_700_000_000) == 7.0
+    assert retry_after({"retry-after": GREENWICH}, now=1_700_000_000) == 7.0
 
 
 @given(st.text())
 def test_a_retry_after_that_says_nothing_is_none(text: str) -> None:
     """Whatever stands there, the answer is a wait or nothing, never an error."""
-    wait = _call.retry_after(text)
-    assert wait is None or wait >= 0
+    for name in ("retry-after", "retry-after-ms"):
+        wait = retry_after({name: text})
+        assert wait is None or 0 <= wait < float("inf")
 
 
 @pytest.mark.parametrize("kind", ["text/html", "application/json", "text/plain; charset=utf-8"])

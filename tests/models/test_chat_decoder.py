@@ -18,7 +18,7 @@ from streampipe.chunks import (
     TextDelta,
     Usage,
 )
-from streampipe.errors import IncompleteStreamError, ModelError, ProviderStreamError
+from streampipe.errors import IncompleteStreamError, ModelError, ProviderError, ProviderStreamError
 from streampipe.models.openai_chat import ChatDecoder
 from tests.models.streams import JSON, answer, chunks_of, decoded, delta, event, sse
 
@@ -312,7 +312,7 @@ def test_a_field_of_another_type_is_refused(bad: Any, where: str) -> None:
 )
 def test_an_error_in_the_stream_is_told(error: Any, told: str, *, retryable: bool) -> None:
     """A 200 that turns into an error says what the provider said."""
-    with pytest.raises(ProviderStreamError, match=told) as caught:
+    with pytest.raises(ProviderError, match=told) as caught:
         chunks_of(event({"content": "x"}), error)
     assert caught.value.is_retryable is retryable
 

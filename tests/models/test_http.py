@@ -19,8 +19,8 @@ from streampipe.errors import (
     IncompleteStreamError,
     ModelConnectionError,
     ModelError,
-    ModelStatusError,
     ModelTimeoutError,
+    ProviderError,
     ProviderStreamError,
     StreampipeError,
 )
@@ -187,7 +187,7 @@ async def test_a_redirect_is_not_followed() -> None:
     """The prompt and the key go to the address that was given, and nowhere else."""
     moved = Answer(b"", 307, {"location": "http://127.0.0.1:1/"})
     async with ModelServer([moved]) as server:
-        with pytest.raises(ModelStatusError, match="HTTP 307"):
+        with pytest.raises(ProviderError, match="HTTP 307"):
             await collected(server.model())
 
 

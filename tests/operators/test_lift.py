@@ -10,7 +10,7 @@ from streampipe import MessageList, StepResult, TextDelta, ToolResult, TripWire
 from streampipe import operators as ops
 from streampipe.chunks import Chunk, FinishChunk
 from streampipe.contracts import ModelRequest, OutputResult
-from streampipe.errors import ConfigurationError, ModelStatusError, ProcessorError
+from streampipe.errors import ConfigurationError, ProcessorError, ProviderError
 from streampipe.messages import Message, PromptMessage, ToolInvocationPart
 from streampipe.operators import ModelAnswer, ModelCall, StepInput
 from streampipe.testing import ScriptedModel
@@ -99,7 +99,7 @@ async def test_process_api_error_tries_again_while_the_budget_lasts() -> None:
     async def source(emit: Any) -> None:
         attempts.append(1)
         emit(TextDelta("0", "x"))
-        raise ModelStatusError("no", status=400)
+        raise ProviderError("no", status=400)
 
     counts: list[int] = []
 
@@ -110,7 +110,7 @@ async def test_process_api_error_tries_again_while_the_budget_lasts() -> None:
     stage = ops.process_api_error([processor("process_api_error", ask)], max_retries=2)
     got: list[Chunk] = []
     pipeline: Any = ops.create(source).pipe(stage)
-    with pytest.raises(ModelStatusError):
+    with pytest.raises(ProviderError):
         async for chunk in pipeline:
             got.append(chunk)  # noqa: PERF401 - what came before the error counts
     assert len(attempts) == 3
@@ -169,7 +169,7 @@ async def test_a_hook_that_raises_is_named_and_passes_catches_before_it() -> Non
         return True
 
     def broken(args: Any) -> None:
-        raise ModelStatusError("mine", status=500)
+        raise ProviderError("mine", status=500)
 
     pipeline = ops.of(ToolResult("c", "t", 1)).pipe(
         ops.catch_api_error(handler),

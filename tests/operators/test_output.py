@@ -20,7 +20,7 @@ from streampipe import (
     chunk_from_wire,
 )
 from streampipe import operators as ops
-from streampipe.errors import ModelStatusError, OperatorError
+from streampipe.errors import OperatorError, ProviderError
 from streampipe.testing import ScriptedModel, fail
 from tests.operators.sources import elements
 
@@ -65,12 +65,12 @@ async def test_an_element_that_is_no_chunk_is_named() -> None:
 
 async def test_a_failure_becomes_chunks() -> None:
     """What came before it stays, `finish` comes last, and the stream completes."""
-    error = ModelStatusError("no", status=500)
+    error = ProviderError("no", status=500)
     source = failing(TextDelta("0", "a"), error=error)
     got = await elements(source.pipe(ops.materialize_errors()))
     assert got[0] == TextDelta("0", "a")
     assert isinstance(got[1], ErrorChunk)
-    assert (got[1].error.name, got[1].error.status) == ("ModelStatusError", 500)
+    assert (got[1].error.name, got[1].error.status) == ("ProviderError", 500)
     assert got[2:] == [FinishChunk("error")]
 
 
@@ -107,8 +107,8 @@ async def test_what_fails_behind_it_is_not_told_twice() -> None:
 
 async def test_errors_are_raised_again_at_the_other_end() -> None:
     """As `RemoteError` with the data, as `TripWire` with who and why."""
-    error = failing(error=ModelStatusError("no", status=500)).pipe(ops.materialize_errors())
-    with pytest.raises(ops.RemoteError, match="ModelStatusError: HTTP 500: no") as caught:
+    error = failing(error=ProviderError("no", status=500)).pipe(ops.materialize_errors())
+    with pytest.raises(ops.RemoteError, match="ProviderError: HTTP 500: no") as caught:
         await elements(error.pipe(ops.raise_errors()))
     assert caught.value.data.status == 500
     wire = TripWire("no", processor_id="guard", metadata=[1])

@@ -19,8 +19,8 @@ from streampipe.errors import (
     IncompleteStreamError,
     ModelConnectionError,
     ModelError,
-    ModelStatusError,
     ProcessorError,
+    ProviderError,
 )
 from streampipe.operators._core import Emit
 from tests.operators.sources import push, reading, turns, watched
@@ -136,7 +136,7 @@ async def test_only_failures_of_models_are_caught(error: BaseException) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        ModelStatusError("busy", status=503),
+        ProviderError("busy", status=503),
         ModelConnectionError("gone"),
         IncompleteStreamError("x"),
     ],
@@ -283,9 +283,9 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> Pauses:
     return noted
 
 
-def busy(after: float | None = None) -> ModelStatusError:
+def busy(after: float | None = None) -> ProviderError:
     """A failure that may pass."""
-    return ModelStatusError("busy", status=429, retry_after=after, is_retryable=True)
+    return ProviderError("busy", status=429, retry_after=after, is_retryable=True)
 
 
 async def drained(source: Observable[Chunk]) -> list[str]:
@@ -313,7 +313,7 @@ async def test_retry_api_waits_as_long_as_it_was_told_to(pauses: Pauses) -> None
     retry = ops.retry_api(backoff=1, longest=10, jitter=True)
     assert (await drained(Attempts(busy(2)).stream.pipe(retry)))[-1] == "1"
     assert [s for s in pauses if s] == [2]
-    assert (await drained(Attempts(busy(11)).stream.pipe(retry)))[-1] == "ModelStatusError"
+    assert (await drained(Attempts(busy(11)).stream.pipe(retry)))[-1] == "ProviderError"
     ignoring = ops.retry_api(backoff=1, jitter=False, respect_retry_after=False)
     await drained(Attempts(busy(2)).stream.pipe(ignoring))
     assert [s for s in pauses if s] == [2, 1]
@@ -331,10 +331,10 @@ async def test_retry_api_takes_a_random_part_of_the_pause(pauses: Pauses) -> Non
 async def test_retry_api_knows_when_to_stop(pauses: Pauses) -> None:
     """After so many tries, and at once where trying does not help."""
     source = Attempts(busy(), busy(), busy())
-    assert (await drained(source.stream.pipe(ops.retry_api(2))))[-1] == "ModelStatusError"
+    assert (await drained(source.stream.pipe(ops.retry_api(2))))[-1] == "ProviderError"
     assert source.begun == 3
-    source = Attempts(ModelStatusError("no", status=400))
-    assert (await drained(source.stream.pipe(ops.retry_api(2))))[-1] == "ModelStatusError"
+    source = Attempts(ProviderError("no", status=400))
+    assert (await drained(source.stream.pipe(ops.retry_api(2))))[-1] == "ProviderError"
     assert source.begun == 1
 
 
@@ -358,7 +358,7 @@ async def test_fallback_goes_on_with_the_other() -> None:
 async def test_fallback_fails_as_the_other_does() -> None:
     """And a failure that is no model's is not its business."""
     got = await drained(Attempts(busy()).stream.pipe(ops.fallback(Attempts(busy()).stream)))
-    assert got == ["0", "step-finish", "0", "ModelStatusError"]
+    assert got == ["0", "step-finish", "0", "ProviderError"]
     with pytest.raises(ValueError, match="mine"):
         await drained(Attempts(ValueError("mine")).stream.pipe(ops.fallback(Attempts().stream)))
 

@@ -27,7 +27,7 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.contracts import Model, ModelRequest
-from streampipe.errors import ConfigurationError, ModelStatusError, ScriptError
+from streampipe.errors import ConfigurationError, ProviderError, ScriptError
 from streampipe.messages import PromptMessage
 from streampipe.testing import ScriptedModel, call, delay, fail, reasoning, turn
 
@@ -184,7 +184,7 @@ async def test_a_failure_comes_where_it_stands() -> None:
 async def test_a_status_is_an_error_as_a_provider_s(status: int, *, retryable: bool) -> None:
     """`fail(status=...)` tells retryable from final as HTTP does."""
     model = ScriptedModel([turn(fail(status=status, body={"why": "no"}))], model_id="m1")
-    with pytest.raises(ModelStatusError, match=f"scripted/m1: HTTP {status}") as caught:
+    with pytest.raises(ProviderError, match=f"scripted/m1: HTTP {status}") as caught:
         await played(model)
     assert caught.value.is_retryable is retryable
     assert caught.value.body == {"why": "no"}

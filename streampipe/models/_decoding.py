@@ -1,0 +1,120 @@
+"""What the decoders of all protocols do alike: read JSON events, write parts, read arguments."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import orjson
+from pydantic_core import from_json
+
+from streampipe.chunks import (
+    Chunk,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+)
+from streampipe.errors import ProviderStreamError
+
+EXCERPT = 120  # characters of an event that an error shows
+_PARTS: dict[str, tuple[type[Any], type[Any], type[Any]]] = {
+    "text": (TextStart, TextDelta, TextEnd),
+    "reasoning": (ReasoningStart, ReasoningDelta, ReasoningEnd),
+}
+T = TypeVar("T")
+
+
+def object_of(event: str) -> dict[str, Any]:
+    """An event's data as the JSON object that it has to be.
+
+    Raises:
+        ProviderStreamError: it is none.
+    """
+    try:
+        data = orjson.loads(event)
+    except orjson.JSONDecodeError as error:
+        msg = f"an event is no JSON ({error}): {event[:EXCERPT]!r}"
+        raise ProviderStreamError(msg) from error
+    if not isinstance(data, dict):
+        msg = f"an event must be a JSON object: {event[:EXCERPT]!r}"
+        raise ProviderStreamError(msg)
+    return data
+
+
+def typed(value: Any, kind: type[T], where: str) -> T:
+    """A field that may be absent or null, which is the same as empty.
+
+    Raises:
+        ProviderStreamError: it is of another type.
+    """
+    if value is None:
+        return kind()
+    if not isinstance(value, kind):
+        msg = f"{where} must be {kind.__name__}, not {value!r:.{EXCERPT}}"
+        raise ProviderStreamError(msg)
+    return value
+
+
+def count(value: Any) -> int:
+    """A number of tokens; 0 where there is none."""
+    return max(0, int(value)) if isinstance(value, int | float) else 0
+
+
+def parsed(text: str) -> Any:
+    """JSON text as values; None when it is none.
+
+    By pydantic: orjson would make a float of a whole number of more than 64 bits, such as an id.
+    """
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError:
+        return None
+
+
+def tool_call(call_id: str, name: str, text: str, **more: Any) -> ToolCall:
+    """A whole tool call from its arguments as JSON text; none at all are an empty object."""
+    if text.strip() in ("", "null"):  # how servers write a call without arguments
+        return ToolCall(call_id, name, {}, **more)
+    args = parsed(text)
+    return ToolCall(call_id, name, args, text if args is None else None, **more)
+
+
+class Parts:
+    """Text and reasoning in order, one part open at a time, each with an id of its own.
+
+    For protocols that say what a piece of text is, but not where its part begins and ends.
+    """
+
+    def __init__(self) -> None:
+        """Start with no part open."""
+        self._open = ""  # the kind of the part that is open, if one is
+        self._count = 0
+        self._id = ""
+
+    def write(self, kind: str, text: Any, out: list[Chunk]) -> None:
+        """Add a piece of `"text"` or `"reasoning"`; one of the other kind begins a new part.
+
+        Raises:
+            ProviderStreamError: it is no string.
+        """
+        if not text:
+            return
+        if text.__class__ is not str:
+            msg = f"{kind} must be a string, not {text!r:.{EXCERPT}}"
+            raise ProviderStreamError(msg)
+        if self._open != kind:
+            self.close(out)
+            self._open = kind
+            self._id = str(self._count)
+            self._count += 1
+            out.append(_PARTS[kind][0](self._id))
+        out.append(_PARTS[kind][1](self._id, text))
+
+    def close(self, out: list[Chunk], **end: Any) -> None:
+        """Close the part that is open, if one is; `end` are fields of its closing chunk."""
+        if self._open:
+            out.append(_PARTS[self._open][2](self._id, **end))
+            self._open = ""

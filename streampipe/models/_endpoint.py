@@ -1,0 +1,154 @@
+"""What all models behind an HTTP endpoint share: address, key, limits, and the call."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
+
+from streampipe.chunks import Chunk
+from streampipe.contracts import ModelRequest
+from streampipe.errors import ConfigurationError
+from streampipe.models._call import Decoder, ProviderCall
+from streampipe.models._http import HttpClient, HttpxTransport
+from streampipe.models._keys import bearer, checked_headers, key_from
+from streampipe.models._transport import Timeout, Transport
+
+
+@dataclass(slots=True, frozen=True)
+class Home:
+    """Where a protocol is at home.
+
+    Attributes:
+        provider: who speaks it first.
+        base_url: that provider's address.
+        key: the environment variable of that provider's key.
+    """
+
+    provider: str
+    base_url: str
+    key: str
+
+
+class HttpModel(ABC):
+    """A model behind an HTTP endpoint; a subclass is a protocol.
+
+    Attributes:
+        provider: named in errors; its `provider_options` are sent.
+        model_id: the server's name of the model.
+        max_retries: how often a failure that may pass is tried again before the first chunk.
+    """
+
+    home: ClassVar[Home]
+
+    def __init__(
+        self,
+        model_id: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        max_retries: int = 2,
+        timeout: float | Timeout | None = Timeout(),  # noqa: B008 - frozen
+        http_client: HttpClient | None = None,
+        transport: Transport | None = None,
+        provider: str | None = None,
+        api_key_env: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Say which model, and where it is served. Nothing is sent before the first call.
+
+        Args:
+            model_id: the server's name of the model.
+            base_url: the API's address, such as `http://localhost:8000/v1`; by default that of the
+                protocol's own provider.
+            api_key: looked up in the environment when not given.
+            max_retries: how often a failure that may pass is tried again before the first chunk.
+            timeout: seconds to wait for the next piece of the answer, or a `Timeout`.
+            http_client: an httpx client to use as it is; it stays yours to close.
+            transport: another way to the network, instead of httpx.
+            provider: a name for errors and `provider_options`.
+            api_key_env: the environment variable of the key. By default that of the protocol's own
+                provider, and only for its own address, so that its key goes nowhere else.
+            headers: sent with every request.
+
+        Raises:
+            ConfigurationError: an argument is wrong, or the key is missing.
+        """
+        base_url = (base_url or self.home.base_url).rstrip("/")
+        _check(model_id, base_url, max_retries)
+        if http_client is not None and transport is not None:
+            msg = "give http_client or transport, not both: a transport makes its own connections"
+            raise ConfigurationError(msg)
+        self.provider = provider or self.home.provider
+        self.model_id = model_id
+        self.max_retries = max_retries
+        self._base_url = base_url
+        variable = api_key_env or (self.home.key if base_url == self.home.base_url else None)
+        if not api_key and variable:
+            api_key = key_from(variable, self.provider)
+        self._call = ProviderCall(
+            provider=self.provider,
+            model=model_id,
+            url=base_url + self._path(),
+            headers=checked_headers({**(headers or {}), **self._auth(api_key or "")}),
+            secret=api_key or "",
+            transport=transport or HttpxTransport(http_client),
+            max_retries=max_retries,
+            timeout=timeout if isinstance(timeout, Timeout) else Timeout.of(timeout),
+        )
+
+    def __repr__(self) -> str:
+        """The model's name; never the key."""
+        return f"{type(self).__name__}({self.model_id!r}, provider={self.provider!r})"
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """Answer one request; closing the generator closes the connection at once.
+
+        Raises (when it is iterated over):
+            ModelError: the call failed, after the retries that could help: see `errors`.
+            ConfigurationError: the request cannot be put in terms of the protocol.
+        """
+
+        def prepare() -> tuple[Mapping[str, Any], Callable[[], Decoder]]:
+            warnings: list[str] = []
+            body = self._encode(request, warnings)
+            return body, lambda: self._decoder(warnings)
+
+        return self._call.stream(prepare)
+
+    # --- the protocol ----------------------------------------------------------------------
+
+    @abstractmethod
+    def _path(self) -> str:
+        """What follows the base URL."""
+
+    def _auth(self, key: str) -> Mapping[str, str]:
+        """The headers that carry a key, which may be empty, and the protocol's own."""
+        return {"authorization": bearer(key)} if key else {}
+
+    @abstractmethod
+    def _encode(self, request: ModelRequest, warnings: list[str]) -> Mapping[str, Any]:
+        """The body of a streaming call; `warnings` is told what had to be left out."""
+
+    @abstractmethod
+    def _decoder(self, warnings: list[str]) -> Decoder:
+        """What makes chunks of the answer's events."""
+
+
+def _check(model_id: str, base_url: str, max_retries: int) -> None:
+    if not model_id:
+        msg = "model_id is empty: name a model, such as 'gpt-5-mini'"
+        raise ConfigurationError(msg)
+    try:
+        url = urlsplit(base_url)
+        is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:  # brackets that do not match, a port that is no number
+        is_address = False
+    if not is_address:
+        msg = "base_url must be an address such as http://localhost:8000/v1"
+        raise ConfigurationError(msg)  # not shown: it may hold a password
+    if max_retries < 0:
+        msg = f"max_retries must be 0 or more, not {max_retries}"
+        raise ConfigurationError(msg)
