@@ -19,13 +19,22 @@ from streampipe.chunks import (
     TextDelta,
     ToolCall,
 )
+from streampipe.models._call import Decoder
 from streampipe.models._sse import EventStream
 from streampipe.models.openai_chat import ChatDecoder
 
-FOLDER = Path(__file__).parents[3] / "shared" / "streams" / "openai-chat"
-RECORDED: list[Any] = [
-    pytest.param(path, id=path.stem) for path in sorted(FOLDER.glob("*.sse"))
-] or [pytest.param(None, marks=pytest.mark.skip(reason=f"no recordings in {FOLDER.name}"))]
+STREAMS = Path(__file__).parents[3] / "shared" / "streams"
+
+
+def recorded(protocol: str) -> list[Any]:
+    """The recordings of a protocol as parameters of a test, which is skipped where there are none."""
+    found = [
+        pytest.param(path, id=path.stem) for path in sorted((STREAMS / protocol).glob("*.sse"))
+    ]
+    return found or [pytest.param(None, marks=pytest.mark.skip(reason=f"no {protocol} recordings"))]
+
+
+RECORDED = recorded("openai-chat")
 
 
 @dataclass
@@ -55,9 +64,9 @@ def answer(chunks: Iterable[Chunk]) -> Answer:
     )
 
 
-def decoded(pieces: Iterable[bytes]) -> list[Chunk]:
-    """The chunks of a stream that arrives in these pieces."""
-    events, decoder = EventStream(), ChatDecoder()
+def decoded(pieces: Iterable[bytes], decoder: Decoder | None = None) -> list[Chunk]:
+    """The chunks of a stream that arrives in these pieces; of the chat protocol by default."""
+    events, decoder = EventStream(), decoder or ChatDecoder()
     chunks = [c for piece in pieces for event in events.feed(piece) for c in decoder.feed(event)]
     return chunks + decoder.end()
 
