@@ -27,7 +27,7 @@ STREAMS = Path(__file__).parents[3] / "shared" / "streams"
 
 
 def recorded(protocol: str) -> list[Any]:
-    """The recordings of a protocol as parameters of a test, which is skipped where there are none."""
+    """The recordings of a protocol as parameters of a test; skipped where there are none."""
     found = [
         pytest.param(path, id=path.stem) for path in sorted((STREAMS / protocol).glob("*.sse"))
     ]
