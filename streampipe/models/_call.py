@@ -21,13 +21,15 @@ from streampipe.errors import (
     ModelTimeoutError,
     ProviderStreamError,
 )
+from streampipe.models._clock import Clock
 from streampipe.models._failures import provider_error
 from streampipe.models._sse import EventStream
 from streampipe.models._transport import Timeout, Transport, TransportResponse
 
-FIRST_WAIT = 0.5  # seconds; doubles with every attempt
-LONGEST_WAIT = 30.0
+FIRST_PAUSE = 0.5  # seconds; doubles with every attempt
+LONGEST_PAUSE = 60.0
 DRAIN = 0.2  # seconds to wait for the body's end after the protocol's: then the connection lives on
+SHORTEST_KEY = 8  # characters; what is shorter is no key, but a word such as "none" or "ollama"
 EXCERPT = 200  # characters of an answer that is no stream that an error shows
 LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
 
@@ -74,7 +76,7 @@ class ProviderCall:
         secret: the key, to be cut out of whatever the provider says; empty without one.
         transport: the network.
         max_retries: how often a retryable failure is tried again before the first chunk.
-        timeout: limits of each attempt.
+        timeout: limits of the call.
     """
 
     provider: str
@@ -99,11 +101,12 @@ class ProviderCall:
         content = _json(body)
         failures = 0
         released = False
+        clock = Clock(self.timeout)
         while True:
             try:
-                response = await self._open(content)
+                response = await clock.within(self._open(content))
                 try:
-                    async with aclosing(self._chunks(response, new_decoder())) as chunks:
+                    async with aclosing(self._chunks(response, new_decoder(), clock)) as chunks:
                         async for chunk in chunks:
                             released = True
                             yield chunk
@@ -115,8 +118,11 @@ class ProviderCall:
                 error.mid_stream = released
                 if released or not error.is_retryable or failures >= self.max_retries:
                     raise
-                asked = error.retry_after
-            await asyncio.sleep(_wait(failures, asked))
+                pause = _pause(failures, error.retry_after)
+                if pause is None or pause >= clock.left():
+                    raise
+            await asyncio.sleep(pause)
+            clock.begin()
             failures += 1
 
     async def _open(self, content: bytes) -> TransportResponse:
@@ -154,13 +160,17 @@ class ProviderCall:
         self,
         response: TransportResponse,
         decoder: Decoder,
+        clock: Clock,
     ) -> AsyncGenerator[Chunk, None]:
         events = EventStream()
         async with aclosing(_unbroken(response)) as body:
-            async for data in body:
+            while (data := await clock.within(anext(body, None))) is not None:
                 for event in events.feed(data):
-                    for chunk in decoder.feed(event):
+                    chunks = decoder.feed(event)
+                    for chunk in chunks:
                         yield chunk
+                    if chunks:
+                        clock.heard()
                 if decoder.done:
                     await _drain(body)
                     return
@@ -194,7 +204,7 @@ class ProviderCall:
 def _masked(value: Any, secret: str) -> Any:
     """JSON values without a secret, wherever in them it stands."""
     if isinstance(value, str):
-        return value.replace(secret, "***") if secret else value
+        return value.replace(secret, "***") if len(secret) >= SHORTEST_KEY else value
     if isinstance(value, Mapping):
         return {_masked(name, secret): _masked(inner, secret) for name, inner in value.items()}
     return [_masked(inner, secret) for inner in value] if isinstance(value, list) else value
@@ -239,8 +249,12 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _wait(failures: int, asked: float | None) -> float:
-    """Seconds to wait: what the provider asked for, else exponential with full jitter."""
+def _pause(failures: int, asked: float | None) -> float | None:
+    """Seconds to wait: what the provider asked for, else exponential with full jitter.
+
+    None when it asked for longer than anybody should be kept waiting: asking earlier would only
+    make it worse, so the failure stands, and says how long.
+    """
     if asked is not None:
-        return min(asked, LONGEST_WAIT)
-    return random.uniform(0, min(LONGEST_WAIT, FIRST_WAIT * 2**failures))  # noqa: S311 - no secret
+        return asked if asked <= LONGEST_PAUSE else None
+    return random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures))  # noqa: S311 - no secret

@@ -149,9 +149,11 @@ def provider_error(
     message = str(details.get("message") or "")
     waits = retry_after(headers) or _seconds(details.get("wait"))
     kind = _kind(codes, message, status, waits)
-    if not message:
-        said = body if isinstance(body, str) else orjson.dumps(body, default=str).decode()
-        message = said[:_PROXY_EXCERPT] if body else "no body"
+    if not message and isinstance(body, str) and body:  # not from the provider: a proxy's page
+        found = headers.get("content-type", "no content type")
+        message = f"answered {found!r} and no JSON: {body[:_PROXY_EXCERPT]!r}"
+    elif not message:
+        message = orjson.dumps(body, default=str).decode() if body else "no body"
     return kind(
         message[:EXCERPT],
         status=status,

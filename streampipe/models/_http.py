@@ -11,6 +11,7 @@ import httpx
 
 from streampipe.errors import (
     ConfigurationError,
+    ConnectTimeoutError,
     ModelConnectionError,
     ModelError,
     ModelTimeoutError,
@@ -25,6 +26,8 @@ HttpClient = httpx.AsyncClient
 ERRORS: dict[type[Exception], tuple[type[StreampipeError], bool]] = {
     httpx.HTTPError: (ModelConnectionError, False),
     httpx.TimeoutException: (ModelTimeoutError, True),
+    httpx.ConnectTimeout: (ConnectTimeoutError, True),
+    httpx.PoolTimeout: (ConnectTimeoutError, True),
     httpx.NetworkError: (ModelConnectionError, True),
     httpx.RemoteProtocolError: (ModelConnectionError, True),
     httpx.DecodingError: (ProviderStreamError, False),
@@ -71,7 +74,7 @@ class HttpxTransport:
         if client.is_closed:
             msg = "the http_client of this model is closed: close it after its last call"
             raise ConfigurationError(msg)
-        limits = httpx.Timeout(timeout.read, connect=timeout.connect)
+        limits = httpx.Timeout(None, connect=timeout.connect, pool=timeout.connect)
         try:
             request = client.build_request(
                 "POST", url, headers=dict(headers), content=content, timeout=limits

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from streampipe.errors import ConfigurationError
@@ -13,32 +13,44 @@ __all__ = ["Timeout", "Transport", "TransportResponse"]
 
 @dataclass(slots=True, frozen=True)
 class Timeout:
-    """Limits in seconds; None waits for ever.
+    """Limits in seconds; None waits for ever. Each has its own subclass of `ModelTimeoutError`.
 
     Attributes:
-        connect: to reach the provider.
-        read: between two pieces of the answer, the first one included.
+        connect: to reach the provider (`ConnectTimeoutError`).
+        first_chunk: from asking to the first chunk of the answer (`FirstChunkTimeoutError`).
+        between_chunks: from one chunk to the next (`ChunkTimeoutError`). Pings do not count, nor
+            does the time that the consumer takes.
+        total: the whole call, with its retries and pauses (`TotalTimeoutError`).
+
+    Raises:
+        ConfigurationError: a limit is not positive.
     """
 
     connect: float | None = 10.0
-    read: float | None = 300.0
+    first_chunk: float | None = 300.0
+    between_chunks: float | None = 300.0
+    total: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what is no limit."""
+        for limit in fields(self):
+            seconds = getattr(self, limit.name)
+            if seconds is not None and not seconds > 0:
+                msg = f"timeout must be a positive number of seconds, or None, not {seconds!r}"
+                raise ConfigurationError(f"{limit.name}: {msg}")
 
     @classmethod
     def of(cls, seconds: float | None) -> Timeout:
-        """One number for both; connecting never takes longer than by default.
+        """One number for each wait; connecting never takes longer than by default.
 
         >>> Timeout.of(60.0)
-        Timeout(connect=10.0, read=60.0)
+        Timeout(connect=10.0, first_chunk=60.0, between_chunks=60.0, total=None)
 
         Raises:
             ConfigurationError: the number is not positive.
         """
-        if seconds is None:
-            return cls(None, None)
-        if seconds <= 0:
-            msg = f"timeout must be a positive number of seconds, or None, not {seconds!r}"
-            raise ConfigurationError(msg)
-        return cls(min(10.0, seconds), seconds)
+        connect = None if seconds is None else min(10.0, seconds)
+        return cls(connect, seconds, seconds)
 
 
 class TransportResponse(Protocol):
@@ -80,7 +92,10 @@ class Transport(Protocol):
     ) -> TransportResponse:
         """Send a request and wait for the head of its answer, whatever its status.
 
+        Only `timeout.connect` is the transport's to keep; the caller cancels it for the rest.
+
         Raises:
+            ConnectTimeoutError: no connection came about within `timeout.connect`.
             ModelError: there was no answer.
         """
         ...

@@ -24,7 +24,6 @@ from streampipe.errors import (
     ProviderStreamError,
 )
 from streampipe.messages import PromptMessage, TextPart
-from streampipe.models import _call
 from streampipe.models._failures import retry_after
 from streampipe.models._transport import Timeout
 from streampipe.models.openai_chat import OpenAIChatModel
@@ -163,15 +162,15 @@ async def test_a_status_error_carries_what_the_provider_said() -> None:
         (b'{"message": "top"}', "top"),
         (b'{"detail": "fast"}', "fast"),
         (b'[{"error": {"message": "listed"}}]', "listed"),
-        (b"<html>proxy</html>", "<html>proxy</html>"),
-        (b"\xff\xfe", "\ufffd\ufffd"),
+        (b"<html>proxy</html>", "answered 'text/html' and no JSON: '<html>proxy</html>'"),
+        (b"\xff\xfe", "answered 'text/html' and no JSON: '\ufffd\ufffd'"),
         (b"", "no body"),
-        (b"null", "null"),
+        (b"null", "answered 'text/html' and no JSON: 'null'"),
     ],
 )
 async def test_an_error_body_of_any_shape_is_told(body: bytes, told: str) -> None:
     """Providers and proxies each have their own shape; none of them hides the message."""
-    network = Network(Response(body, status=400))
+    network = Network(Response(body, status=400, headers={"content-type": "text/html"}))
     with pytest.raises(ProviderError, match="HTTP 400") as caught:
         await collected(model_on(network))
     assert str(caught.value) == f"openai/m: HTTP 400: {told}"
@@ -188,7 +187,7 @@ async def test_an_endless_error_body_is_not_read_to_its_end() -> None:
 async def test_an_error_body_that_breaks_is_told_as_far_as_it_came() -> None:
     """The status is the failure; that its body broke is only added."""
     broken = Response(b"no wa", ModelConnectionError("reset"), status=400)
-    with pytest.raises(ProviderError, match=r"HTTP 400: no wa .*rest is missing.*reset"):
+    with pytest.raises(ProviderError, match=r"HTTP 400: .*no wa .*rest is missing.*reset"):
         await collected(model_on(Network(broken)))
 
 
@@ -260,17 +259,25 @@ async def test_the_wait_grows_within_its_jitter(
     network = Network(*[refusal(500)] * 10)
     with pytest.raises(ProviderError):
         await collected(model_on(network, max_retries=9))
-    assert bounds == [(0, min(30.0, 0.5 * 2**n)) for n in range(9)]
+    assert bounds == [(0, min(60.0, 0.5 * 2**n)) for n in range(9)]
     assert waits == [high for _, high in bounds]
 
 
 async def test_retry_after_is_honoured(waits: list[float]) -> None:
-    """What the provider asks for is waited, up to the longest wait."""
-    network = Network(
-        refusal(429, retry_after="3"), refusal(503, retry_after="9000"), Response(GOOD)
-    )
+    """What the provider asks for is waited, not less."""
+    network = Network(refusal(429, retry_after="3"), refusal(503, retry_after="60"), Response(GOOD))
     await collected(model_on(network))
-    assert waits == [3.0, _call.LONGEST_WAIT]
+    assert waits == [3.0, 60.0]
+
+
+async def test_a_wait_that_is_too_long_is_not_begun(waits: list[float]) -> None:
+    """Nobody is kept waiting for hours, and the provider is not asked early: the failure says."""
+    network = Network(refusal(429, retry_after="9000"))
+    with pytest.raises(ProviderError) as caught:
+        await collected(model_on(network))
+    assert caught.value.retry_after == 9000
+    assert not waits
+    assert len(network.asked) == 1
 
 
 @given(st.integers(0, 10_000))
