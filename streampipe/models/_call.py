@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from streampipe.chunks import Chunk
+from streampipe.chunks import Chunk, ResponseMetadata
 from streampipe.errors import (
     ConfigurationError,
     IncompleteStreamError,
@@ -162,11 +162,22 @@ class ProviderCall:
         decoder: Decoder,
         clock: Clock,
     ) -> AsyncGenerator[Chunk, None]:
+        """The answer's chunks.
+
+        What the provider says of its answer waits for the answer itself: a refusal often comes
+        right behind it, and until then all can be tried again.
+        """
         events = EventStream()
+        head: list[Chunk] | None = []
         async with aclosing(_unbroken(response)) as body:
             while (data := await clock.within(anext(body, None))) is not None:
                 for event in events.feed(data):
                     chunks = decoder.feed(event)
+                    if head is not None:
+                        head += chunks
+                        if all(isinstance(chunk, ResponseMetadata) for chunk in head):
+                            continue
+                        chunks, head = head, None
                     for chunk in chunks:
                         yield chunk
                     if chunks:
@@ -174,7 +185,7 @@ class ProviderCall:
                 if decoder.done:
                     await _drain(body)
                     return
-        for chunk in decoder.end():
+        for chunk in (head or []) + decoder.end():
             yield chunk
 
     async def _text(self, response: TransportResponse) -> str:

@@ -16,6 +16,7 @@ from streampipe.errors import (
     ConfigurationError,
     IncompleteStreamError,
     ModelError,
+    OverloadedError,
     ProviderStreamError,
     StreampipeError,
     StructuredOutputError,
@@ -275,7 +276,7 @@ STREAMS: dict[str, tuple[bytes, type[ModelError], list[str]]] = {
     "no UTF-8": (b"data: \xff\xfe\n\n", ProviderStreamError, ["UTF-8"]),
     "an error of its own": (
         b'data: {"error": {"message": "overloaded"}}\n\n',
-        ProviderStreamError,
+        OverloadedError,
         ["overloaded"],
     ),
     "without its end": (b"", IncompleteStreamError, []),

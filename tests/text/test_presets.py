@@ -28,7 +28,7 @@ from streampipe.text import (
     secrets,
     urls,
 )
-from tests.models.streams import FOLDER, RECORDED, decoded
+from tests.models.streams import RECORDED, STREAMS, decoded
 from tests.text.cuttings import cut
 from tests.text.numbers import cards, ibans, slips, spaced
 from tests.text.preset_samples import FOUND, LEFT, PEM, body
@@ -37,7 +37,7 @@ from tests.text.regex_oracle import redacted_by_re
 EVERY = (*pii, *secrets, *urls)
 RULES = {rule.name: rule for rule in EVERY}
 PROSE = "The quick brown fox jumps over the lazy dog. Then he asked: how tall is it? Nobody knew!"
-EXPECTED = sorted(FOLDER.parent.rglob("*.expected.json"))
+EXPECTED = sorted(STREAMS.rglob("*.expected.json"))
 SAMPLES = sorted(
     {
         re.sub("[«»]", "", text)
@@ -70,7 +70,7 @@ BLOBS = {  # and how many characters of each may be held
 }
 SHORT = [text for text in SAMPLES if len(text) < 200]
 
-with_recordings = pytest.mark.skipif(not EXPECTED, reason=f"no recordings in {FOLDER.parent.name}")
+with_recordings = pytest.mark.skipif(not EXPECTED, reason=f"no recordings in {STREAMS.name}")
 
 
 def marked(rules: Sequence[Rule], pieces: Iterable[str]) -> str:
