@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 from reactivex import Observable
 
@@ -20,29 +22,39 @@ from streampipe.operators._operator import operator
 from streampipe.operators._text import Delta, Last, text_stage
 from streampipe.text import Limit, Splitter, StopAt, TagSplitter
 
+By = Literal["grapheme", "word", "line", "sentence"] | re.Pattern[str]
+"""What a text is cut into, or the pattern of what stands between its pieces; see `Splitter`."""
+
 
 @operator
 def rechunk(
     source: Observable[Chunk],
-    by: str = "word",
+    by: By = "word",
     *,
     max_hold: int = 200,
     parts: Iterable[str] = ("text",),
 ) -> Observable[Chunk]:
-    """Cut the text where the text itself says, whatever pieces it came in.
+    r"""Cut the text into words, lines or what a pattern ends, whatever pieces it came in.
+
+    >>> import re
+    >>> from streampipe import operators as ops
+    >>> paragraphs = ops.rechunk(re.compile(r"\n\n+"))
 
     Args:
         source: a stream of chunks.
-        by: "grapheme", "word", "line" or "sentence".
+        by: "grapheme", "word", "line" or "sentence"; or a compiled pattern, within what
+            `streampipe.text.Rule` accepts: a piece ends with what it matches.
         max_hold: characters after which a piece leaves even if its end has not come, cut between
-            graphemes.
+            graphemes. Of a pattern's match that is not decided, up to 4096 more are held.
         parts: which parts are covered: "text", "reasoning".
 
     Returns:
-        The chunks, a text-delta for every piece. The same text gives the same pieces.
+        The chunks, a text-delta for every piece. The same text gives the same pieces. It fails with
+        `OperatorError` when a match of the pattern grows past 4096 characters.
 
     Raises:
-        ConfigurationError: `by`, `max_hold` or `parts` is not as described.
+        ConfigurationError: `by`, `max_hold` or `parts` is not as described; such as a pattern that
+            matches nothing at all, or one whose matches only the whole text could tell.
     """
     return fuse(source, text_stage("rechunk", lambda _: Splitter(by, max_hold=max_hold), parts))
 

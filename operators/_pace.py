@@ -12,6 +12,7 @@ from reactivex import Observable
 from streampipe.chunks import Chunk, ReasoningDelta, TextDelta
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import Emit, Flowable
+from streampipe.operators._cut import By
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._operator import operator
@@ -114,8 +115,8 @@ def _timed_batch(source: Observable[Chunk], size: int | None, max_wait: float) -
 
 
 @operator
-def smooth(source: Observable[Chunk], delay: float, by: str = "word") -> Observable[Chunk]:
-    """Text in even pieces and at an even pace, however it came.
+def smooth(source: Observable[Chunk], delay: float, by: By = "word") -> Observable[Chunk]:
+    """Text in even pieces (words, lines, or by a pattern) and at an even pace, however it came.
 
     Pieces are cut as `streampipe.text.Splitter` cuts, so the last word of what has come waits until
     the next shows that it is whole. Chunks of other kinds wait behind text that came before them.
@@ -126,11 +127,13 @@ def smooth(source: Observable[Chunk], delay: float, by: str = "word") -> Observa
     Args:
         source: a stream of chunks.
         delay: seconds from one piece to the next, at least.
-        by: `"word"`, `"grapheme"`, `"line"` or `"sentence"`.
+        by: "word", "grapheme", "line" or "sentence", or a compiled pattern of what ends a piece, as
+            for `rechunk`. A piece of more than 200 characters leaves in several.
 
     Returns:
         The chunks: the same text, cut anew. What is held leaves at the text's end; when the source
-        fails, it is dropped.
+        fails, it is dropped. It fails with `OperatorError` when a match of the pattern grows past
+        4096 characters.
 
     Raises:
         ConfigurationError: `delay` is no finite number above 0, or `by` is none of these.

@@ -63,8 +63,9 @@ class Splitter:
       brackets and white space behind it; or up to a blank line. No end is the point of a decimal,
       of a common abbreviation ("Dr.", "U.S."), of an initial or of a numbered line, nor one that a
       lower-case letter follows.
-    * a compiled pattern: up to what it matches, the match included. It has to be one that a `Rule`
-      takes, since only such a match is certain before the whole text is there.
+    * a compiled pattern: up to what it matches, the match included: the same matches as
+      `re.finditer` has in the whole text. It has to be one that a `Rule` takes, since only such a
+      match is certain before the whole text is there.
 
     No cut falls inside a grapheme, unless that is longer than `max_hold` itself or the pattern
     ends there.
@@ -86,20 +87,22 @@ class Splitter:
 
         Raises:
             ConfigurationError: `by` is none of these, a pattern that no `Rule` takes, or `max_hold`
-                is below 1.
+                is no whole number above 0.
         """
-        if max_hold < 1:
-            raise ConfigurationError(f"Splitter: max_hold is {max_hold}; give 1 or more characters")
+        if not isinstance(max_hold, int) or isinstance(max_hold, bool) or max_hold < 1:
+            msg = f"Splitter: max_hold is {max_hold!r}; give 1 or more characters"
+            raise ConfigurationError(msg)
         self._matcher: Matcher | None = None
         self._find_end: FindEnd = _grapheme_end
         if isinstance(by, re.Pattern):
-            rule = Rule("separator", by.pattern, flags=by.flags)
-            self._matcher = Matcher([rule])
-        elif by in _FIND_END:
+            self._matcher = Matcher([_separator(by)])
+        elif isinstance(by, str) and by in _FIND_END:
             self._find_end = _FIND_END[by]
         else:
-            kinds = ", ".join(map(repr, _FIND_END))
-            msg = f"Splitter: by is {by!r}; give one of {kinds}, or a compiled pattern"
+            msg = (
+                f"Splitter: by is {by!r:.80}; give one of {_KINDS}, or a compiled pattern such as "
+                r"re.compile(r'\n\n+')"
+            )
             raise ConfigurationError(msg)
         self._max_hold = max_hold
         self._held = ""
@@ -166,6 +169,19 @@ class Splitter:
                 pieces.append(self._held)
                 self._held = ""
         return pieces
+
+
+def _separator(pattern: re.Pattern[str]) -> Rule:
+    """What stands between pieces, as a rule.
+
+    Raises:
+        ConfigurationError: its matches cannot be told while the text is arriving.
+    """
+    try:
+        return Rule("separator", pattern.pattern, flags=pattern.flags)
+    except ConfigurationError as error:
+        msg = f"Splitter: by is {pattern!r:.80}; {error}; or give one of {_KINDS}"
+        raise ConfigurationError(msg) from error
 
 
 def longest_whole(window: str) -> int:
@@ -239,3 +255,4 @@ _FIND_END: dict[str, FindEnd] = {
     "line": _line_end,
     "sentence": _sentence_end,
 }
+_KINDS = ", ".join(map(repr, _FIND_END))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+from itertools import accumulate
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from reactivex.subject import Subject
 
 from streampipe import (
     Agent,
@@ -21,10 +24,22 @@ from streampipe import (
 )
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
-from streampipe.testing import ScriptedModel
-from tests.operators.sources import Counting, elements, pieces, reading, through
+from streampipe.operators._cut import By
+from streampipe.testing import ScriptedModel, chunkings
+from tests.operators.sources import Counting, deltas, elements, pieces, reading, through, watched
 
 cuts = st.lists(st.integers(0, 9), max_size=40)
+SEPARATORS = [
+    re.compile(r"\n\n+"),
+    re.compile(r"[,;]\s*"),
+    re.compile(r"\bend\b|(?<=e)n", re.IGNORECASE),
+    re.compile(r"^#+ ?", re.MULTILINE),
+]
+CUT_TEXTS = (
+    st.lists(st.sampled_from(["\n", ", ", "; \n", "end", "END ", "## ", "ab", "n", "e\u0301"]))
+    .map("".join)
+    .flatmap(chunkings)
+)
 PROSE = "Dr. Who said: no? No! 你好。 Then 👩‍👩‍👧 left.\r\nThe end"
 
 
@@ -41,8 +56,8 @@ def texts(items: list[Any], cls: type[TextDelta | ReasoningDelta] = TextDelta) -
 # --- rechunk -------------------------------------------------------------------------------
 
 
-@given(cuts, st.sampled_from(["grapheme", "word", "line", "sentence"]))
-def test_rechunk_gives_the_same_pieces_for_any_cutting(sizes: list[int], by: str) -> None:
+@given(cuts, st.sampled_from(["grapheme", "word", "line", "sentence", *SEPARATORS]))
+def test_rechunk_gives_the_same_pieces_for_any_cutting(sizes: list[int], by: By) -> None:
     """They join to the text; its part has its start and its end."""
     out = through(ops.rechunk(by), pieces(PROSE, sizes)).items
     assert texts(out) == texts(through(ops.rechunk(by), pieces(PROSE, [])).items)
@@ -66,10 +81,68 @@ def test_rechunk_lets_go_of_what_gets_too_long() -> None:
     assert all(len(text) <= 4 for text in texts(out))
 
 
-@pytest.mark.parametrize("options", [{"by": "page"}, {"max_hold": 0}, {"parts": "html"}])
-def test_rechunk_refuses_bad_options(options: dict[str, Any]) -> None:
-    """When it is built, by its name."""
-    with pytest.raises(ConfigurationError, match="rechunk"):
+@given(CUT_TEXTS, st.sampled_from(SEPARATORS))
+def test_rechunk_cuts_behind_what_a_pattern_matches(cut: list[str], by: re.Pattern[str]) -> None:
+    """A piece ends where a match in the whole text does, and nowhere else but at the text's end."""
+    text = "".join(cut)
+    out = through(ops.rechunk(by, max_hold=10_000), [*deltas(*cut), TextEnd("0")]).items
+    ends = {found.end() for found in by.finditer(text)}
+    assert list(accumulate(map(len, texts(out)))) == sorted({*ends, len(text)} - {0})
+
+
+@given(CUT_TEXTS, st.sampled_from(SEPARATORS), st.integers(1, 9))
+def test_rechunk_cuts_what_is_longer_than_max_hold_too(
+    cut: list[str], by: re.Pattern[str], max_hold: int
+) -> None:
+    """Every match still ends a piece, no piece is longer, and the cutting does not show."""
+    text = "".join(cut)
+    operator = ops.rechunk(by, max_hold=max_hold)
+    out = texts(through(operator, [*deltas(*cut), TextEnd("0")]).items)
+    assert max(map(len, out), default=0) <= max_hold
+    assert set(accumulate(map(len, out))) >= {found.end() for found in by.finditer(text)}
+    assert out == texts(through(operator, pieces(text, [])).items)
+
+
+def test_rechunk_lets_a_piece_go_at_max_hold_though_no_separator_came() -> None:
+    """What holds no beginning of a match does not wait for the text's end."""
+    operator = ops.rechunk(re.compile(r"\n\n+"), max_hold=4)
+    subject: Subject[Chunk] = Subject()
+    witness, _ = watched(operator(subject))
+    subject.on_next(TextDelta("0", "abcdefghi"))
+    assert texts(witness.items) == ["abcd", "efgh"]
+
+
+async def test_rechunk_names_itself_when_a_match_does_not_end() -> None:
+    """What is not decided after 4096 characters fails, rather than being held for ever."""
+    endless = ops.of(*deltas(*["-" * 100] * 50)).pipe(ops.rechunk(re.compile("-+>")))
+    with pytest.raises(OperatorError, match="'rechunk': MatchLimitError on text-delta"):
+        await elements(endless)
+
+
+@pytest.mark.parametrize(
+    ("options", "advice"),
+    [
+        ({"by": "page"}, "'page'; give one of 'grapheme', 'word', .* or a compiled pattern"),
+        ({"by": r"\n\n"}, r"or a compiled pattern such as re\.compile"),
+        ({"by": ["word"]}, "give one of 'grapheme'"),
+        (
+            {"by": re.compile("a*")},
+            "make it need at least one character; or give one of 'grapheme'",
+        ),
+        ({"by": re.compile("(?=a)")}, "make it need at least one character"),
+        ({"by": re.compile(r"(a|b)\1")}, "back-references .*: spell out what may stand there"),
+        ({"by": re.compile("(?<=ab)c")}, "look-around .*: put one character or set into it"),
+        ({"by": re.compile("a$")}, "or give re.MULTILINE"),
+        ({"by": re.compile("a++")}, r"possessive repeats .*: write \*"),
+        ({"by": re.compile(b"a")}, "the pattern is b'a'; give a str"),
+        ({"max_hold": 0}, "max_hold is 0; give 1 or more"),
+        ({"max_hold": "9"}, "max_hold is '9'; give 1 or more"),
+        ({"parts": "html"}, "parts must be some of text, reasoning"),
+    ],
+)
+def test_rechunk_refuses_bad_options(options: dict[str, Any], advice: str) -> None:
+    """When it is built, by its name, with what to give instead."""
+    with pytest.raises(ConfigurationError, match=f"^rechunk: .*{advice}"):
         ops.rechunk(**options)
 
 

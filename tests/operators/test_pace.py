@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import groupby, pairwise
+import re
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 import pytest
@@ -20,9 +21,10 @@ from streampipe.chunks import (
     ToolCall,
 )
 from streampipe.errors import ConfigurationError
+from streampipe.operators._cut import By
 from streampipe.operators._pace import batch, smooth
-from streampipe.testing import run_virtual
-from tests.operators.sources import elements
+from streampipe.testing import chunkings, run_virtual
+from tests.operators.sources import deltas, elements
 from tests.operators.timed import Script, play
 
 CALL = ToolCall("1", "look_up")
@@ -203,16 +205,34 @@ def test_smooth_lets_other_chunks_wait_behind_their_text() -> None:
         ("grapheme", ["a", "b", ".", " ", "C", "\n", "d"]),
         ("line", ["ab. C\n", "d"]),
         ("sentence", ["ab. ", "C\nd"]),
+        (re.compile(r"[.\n]\s*"), ["ab. ", "C\n", "d"]),
     ],
 )
-def test_smooth_cuts_as_it_is_told(by: str, cut: list[str]) -> None:
+def test_smooth_cuts_as_it_is_told(by: By, cut: list[str]) -> None:
     """`by` names the pieces."""
     got = run_virtual(elements(ops.of(piece("ab. C\nd"), TextEnd("a")).pipe(smooth(1, by))))
     assert [chunk.text for chunk in got[:-1]] == cut
 
 
-@given(chunks=CHUNKS, gaps=GAPS, by=st.sampled_from(["word", "grapheme", "line", "sentence"]))
-def test_smooth_loses_nothing(chunks: list[Chunk], gaps: list[float], by: str) -> None:
+@given(
+    cut=st.text("ab,; \n", max_size=40).flatmap(chunkings),
+    by=st.sampled_from([re.compile(r"\n\n+"), re.compile(r"[,;]\s*"), re.compile(r"\bb+\b")]),
+)
+def test_smooth_cuts_behind_what_a_pattern_matches(cut: list[str], by: re.Pattern[str]) -> None:
+    """A piece ends where a match in the whole text does, however the text was cut."""
+    text = "".join(cut)
+    out = run_virtual(elements(ops.of(*deltas(*cut), TextEnd("0")).pipe(smooth(0.25, by))))
+    lengths = [len(chunk.text) for chunk in out if isinstance(chunk, TextDelta) and chunk.text]
+    ends = {found.end() for found in by.finditer(text)}
+    assert list(accumulate(lengths)) == sorted({*ends, len(text)} - {0})
+
+
+@given(
+    chunks=CHUNKS,
+    gaps=GAPS,
+    by=st.sampled_from(["word", "grapheme", "line", "sentence", re.compile(r"y\s*")]),
+)
+def test_smooth_loses_nothing(chunks: list[Chunk], gaps: list[float], by: By) -> None:
     """Texts, the order of other chunks, and `delay` between pieces, for any source."""
     items, end = play(scripted(chunks, gaps).pipe(smooth(0.25, by)))
     got = [chunk for _, chunk in items]
@@ -252,7 +272,12 @@ def test_bad_options_of_batch_are_refused(options: dict[str, Any], message: str)
     [
         ({"delay": 0}, "smooth: delay must be above 0 s"),
         ({"delay": None}, "smooth: delay must be a number of seconds"),
-        ({"delay": 1, "by": "syllable"}, "smooth: .*'word'"),
+        ({"delay": 1, "by": "syllable"}, "smooth: .*'word', .* or a compiled pattern"),
+        (
+            {"delay": 1, "by": re.compile("y*")},
+            "smooth: .* make it need .*; or give .*'word'",
+        ),
+        ({"delay": 1, "by": re.compile(b"y")}, "smooth: .* the pattern is b'y'; give a str"),
     ],
 )
 def test_bad_options_of_smooth_are_refused(options: dict[str, Any], message: str) -> None:

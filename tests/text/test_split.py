@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import regex  # type: ignore[import-untyped]  # it ships no types
@@ -166,24 +167,24 @@ def test_long_texts_take_linear_time(by: str | re.Pattern[str], text: str) -> No
     assert sum(map(len, split(by, [text * (50_000 // len(text))]))) == 50_000
 
 
-@pytest.mark.parametrize("by", ["", "words", "\\n"])
-def test_a_kind_that_is_none_is_refused(by: str) -> None:
+@pytest.mark.parametrize("by", ["", "words", "\\n", None, ["word"], regex.compile("a")])
+def test_a_kind_that_is_none_is_refused(by: Any) -> None:
     """The error names the kinds there are."""
     with pytest.raises(ConfigurationError, match=r"by is .*'grapheme', .* or a compiled pattern"):
         Splitter(by)
 
 
-@pytest.mark.parametrize("max_hold", [0, -1])
-def test_a_hold_that_holds_nothing_is_refused(max_hold: int) -> None:
-    """There has to be room for one character."""
-    with pytest.raises(ConfigurationError, match=rf"Splitter: max_hold is {max_hold}; give 1"):
+@pytest.mark.parametrize("max_hold", [0, -1, "9", 1.5, True, None])
+def test_a_hold_that_holds_nothing_is_refused(max_hold: Any) -> None:
+    """There has to be room for one character, and their number is a whole one."""
+    with pytest.raises(ConfigurationError, match=rf"Splitter: max_hold is {max_hold!r}; give 1"):
         Splitter("word", max_hold=max_hold)
 
 
-@pytest.mark.parametrize("pattern", ["", "a*", r"(a)\1", "a$", "(?<=ab)c", "(?m)^"])
-def test_a_pattern_that_no_rule_takes_is_refused(pattern: str) -> None:
-    """Its matches could not be told while the text is still arriving."""
-    with pytest.raises(ConfigurationError, match="rule 'separator'"):
+@pytest.mark.parametrize("pattern", ["", "a*", r"(a)\1", "a$", "(?<=ab)c", "(?m)^", b"a"])
+def test_a_pattern_that_no_rule_takes_is_refused(pattern: Any) -> None:
+    """Its matches could not be told while the text is still arriving; the error names the kinds."""
+    with pytest.raises(ConfigurationError, match=r"rule 'separator': .* or give one of 'grapheme'"):
         Splitter(re.compile(pattern))
 
 

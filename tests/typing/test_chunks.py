@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, assert_type
 
 import pytest
@@ -15,6 +16,8 @@ from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, ToolC
 from streampipe.errors import ConfigurationError
 from streampipe.operators import Match, Pipeline
 from tests.typing.streams import CHUNKS, NUMBERS, emits
+
+COMMA = re.compile(r",\s*")
 
 
 class Pair(BaseModel):
@@ -68,8 +71,9 @@ async def test_types_tool_calls() -> None:
 
 
 async def test_types_rechunk() -> None:
-    """Chunks in, chunks out."""
+    """Chunks in, chunks out; cut by a name or by a pattern."""
     await emits(assert_type(CHUNKS.pipe(ops.rechunk("line")), Observable[Chunk]), Chunk)
+    await emits(assert_type(CHUNKS.pipe(ops.rechunk(COMMA)), Observable[Chunk]), Chunk)
 
 
 async def test_types_stop_at() -> None:
@@ -152,6 +156,8 @@ if TYPE_CHECKING:
     def refused_text() -> None:
         """Options of another type."""
         ops.rechunk(3)  # type: ignore[arg-type]  # a size is not a way of cutting
+        ops.rechunk("words")  # type: ignore[arg-type]  # a name of none
+        ops.rechunk(re.compile(b","))  # type: ignore[arg-type]  # a pattern of bytes
         ops.stop_at(b"END")  # type: ignore[arg-type]  # bytes are no text
         ops.limit_text(10)  # type: ignore[call-arg]  # characters or tokens has to be said
         ops.limit_text(tokens=1, count=str.upper)  # type: ignore[arg-type]  # gives no number

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, assert_type
 
 import pytest
@@ -147,6 +148,8 @@ async def test_types_batch() -> None:
 async def test_types_smooth() -> None:
     """Chunks in, chunks out."""
     await emits(assert_type(CHUNKS.pipe(ops.smooth(1e-6)), Observable[Chunk]), Chunk)
+    lines = CHUNKS.pipe(ops.smooth(1e-6, re.compile(r"\n+")))
+    await emits(assert_type(lines, Observable[Chunk]), Chunk)
 
 
 async def test_types_catch_api_error() -> None:
@@ -312,6 +315,7 @@ if TYPE_CHECKING:
         NUMBERS.pipe(ops.batch(2))  # type: ignore[arg-type]  # numbers are no chunks
         ops.batch(max_wait="1")  # type: ignore[arg-type]  # a text is no number
         ops.smooth(1, 2)  # type: ignore[arg-type]  # a number is no way of cutting
+        ops.smooth(1, "words")  # type: ignore[arg-type]  # a name of none
 
     def refused_recovery() -> None:
         """Handlers of another shape, and streams of no chunks."""
