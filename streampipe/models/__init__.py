@@ -10,18 +10,21 @@ from streampipe.models._catalog import register_provider, resolve_model
 from streampipe.models._transport import Timeout, Transport, TransportResponse
 
 if TYPE_CHECKING:
+    from streampipe.models.anthropic import AnthropicModel
     from streampipe.models.fallback import FallbackModel
     from streampipe.models.openai_chat import OpenAIChatModel
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
         __name__,
         {
+            "AnthropicModel": "streampipe.models.anthropic",
             "FallbackModel": "streampipe.models.fallback",
             "OpenAIChatModel": "streampipe.models.openai_chat",
         },
     )
 
 __all__ = [
+    "AnthropicModel",
     "FallbackModel",
     "OpenAIChatModel",
     "Timeout",
