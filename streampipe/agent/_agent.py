@@ -72,9 +72,9 @@ class Agent:
         """The agent's id."""
         return f"Agent(id={self.id!r})"
 
-    def _execution(self, prompt: Any, options: CallOptions) -> Execution:
+    def _execution(self, prompt: Any, options: CallOptions, *, unread: bool = False) -> Execution:
         check_names(options, CALL_NAMES, f"agent {self.id!r}")
-        return Execution(resolve(self, prompt, {**self.options, **options}))
+        return Execution(resolve(self, prompt, {**self.options, **options}), unread=unread)
 
     def observe(self, prompt: Any, **options: Unpack[CallOptions]) -> Flowable[Chunk]:
         """The run as a cold observable: each subscription is a run, disposing cancels it.
@@ -113,7 +113,9 @@ class Agent:
     async def generate(self, prompt: Any, **options: Unpack[CallOptions]) -> RunResult:
         """The same run, collected.
 
-        A block or a cancel is no error: see `result.tripwire` and `result.finish_reason`.
+        A block or a cancel is no error: see `result.tripwire` and `result.finish_reason`. An answer
+        that breaks in the middle is asked for again, as often as the model's `max_retries` says:
+        nobody has read of it yet.
 
         Args:
             prompt: a string, a message, or a list of these.
@@ -124,5 +126,5 @@ class Agent:
             WireError: the prompt holds what is no message.
             StreampipeError: what the run failed with; its `result` holds what came before.
         """
-        async with self.stream(prompt, **options) as run:
+        async with Run(self._execution(prompt, options, unread=True)) as run:
             return await run.result()

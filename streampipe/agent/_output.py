@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 
+from streampipe.chunks import Chunk, ObjectChunk, TextDelta
 from streampipe.contracts import OutputSchema
 from streampipe.errors import ConfigurationError, StructuredOutputError
+from streampipe.operators._core import Emit
+from streampipe.operators._fuse import emit_all
+from streampipe.text import PartialJson
 
 
 class StructuredOutput:
@@ -65,6 +69,29 @@ class StructuredOutput:
             )
             msg = f"structured output: the answer does not fit {self.schema.name}: {places}"
             raise StructuredOutputError(msg) from error
+
+
+def growing(client: Emit[Chunk]) -> Emit[Chunk]:
+    """Give a client the answer's object as it grows, behind the text that it grew with.
+
+    It is made of the text that all processors have passed. Text that is no JSON has no object; that
+    it should have been one is said at its end, when it is held to its schema.
+    """
+    reader: PartialJson | None = PartialJson()
+
+    def push(chunk: Chunk) -> Awaitable[Any] | None:
+        nonlocal reader
+        if not isinstance(chunk, TextDelta) or reader is None:
+            return client(chunk)
+        try:
+            values = reader.feed(chunk.text)
+        except ValueError:
+            reader = None
+            return client(chunk)
+        grown = [ObjectChunk(value, run_id=chunk.run_id, from_=chunk.from_) for value in values]
+        return emit_all([chunk, *grown], client) if grown else client(chunk)
+
+    return push
 
 
 def output_of(wanted: Any) -> StructuredOutput | None:

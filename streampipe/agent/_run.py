@@ -35,12 +35,12 @@ from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector, opening_first, settle
 from streampipe.agent._ending import discard, tripwire_data
 from streampipe.agent._model import call_model
-from streampipe.agent._output import output_of
+from streampipe.agent._output import growing, output_of
+from streampipe.agent._retries import ApiRetry, Retries
 from streampipe.agent._route import Route
 from streampipe.agent._spec import RunSpec
 from streampipe.agent._tools import WITHHELD, ToolRun, checked_result
 from streampipe.agent._turn import (
-    ApiRetry,
     StepRequest,
     Turn,
     active_tools,
@@ -67,7 +67,7 @@ from streampipe.contracts import (
     RunResult,
     ToolSpec,
 )
-from streampipe.errors import ModelError, StreampipeError
+from streampipe.errors import StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Flowable, is_cancel, unwrapped
@@ -75,7 +75,6 @@ from streampipe.operators._hooks import (
     ModelAnswer,
     ModelCall,
     StepInput,
-    process_api_error,
     process_input,
     process_input_step,
     process_llm_request,
@@ -92,8 +91,8 @@ FEEDBACK = "Your previous answer was rejected: {reason}\nAnswer again and take t
 class Execution:
     """One run. `into` may be called once."""
 
-    def __init__(self, spec: RunSpec) -> None:
-        """Bind the processors of `spec` to a new run."""
+    def __init__(self, spec: RunSpec, *, unread: bool = False) -> None:
+        """Bind the processors of `spec` to a new run; `unread` if only its result is wanted."""
         self.spec = spec
         self.scope = Scope(
             agent=spec.agent,
@@ -103,9 +102,11 @@ class Execution:
         )
         self.result = RunResult(self.scope.run_id)
         self._input = bind(spec.input_processors, self.scope)
-        self._errors = bind(spec.error_processors, self.scope)
+        errors = bind(spec.error_processors, self.scope)
+        self._retries = Retries(spec, self.scope, self.result, errors, unread=unread)
+        self._errors = errors
         self._request = self._input + [
-            b for b in self._errors if b.processor not in spec.input_processors
+            b for b in errors if b.processor not in spec.input_processors
         ]
         self._prepare = self._input + bind(prepare_step(spec.prepare_step), self.scope)
         self._keeps_chunks = any(b.has("process_llm_response") for b in self._input)
@@ -178,7 +179,7 @@ class Execution:
 
         stages = concat(
             effect(self._step_start, turn),
-            self._route.through(create(answer).pipe(catch_api_error(self._on_api_error))),
+            self._route.through(create(answer).pipe(catch_api_error(self._retries.on_api_error))),
             effect(self._response, turn),
             effect(self._decide, turn),
             effect(self._tools, turn),
@@ -234,6 +235,8 @@ class Execution:
         turn.tools = active_tools(step)
         unchanged = step.structured_output is spec.structured_output
         turn.output = self._output if unchanged else output_of(step.structured_output)
+        if turn.output is not None:
+            self.collector.client = growing(self.client)
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
         answer = ModelAnswer(call)
@@ -307,7 +310,7 @@ class Execution:
         finish = turn.finish
         going_on = bool(turn.calls)
         if not going_on and turn.output is not None and not self.collector.step.tool_calls:
-            value = turn.output.parse(self.collector.step.text)
+            value = self._retries.validated(turn.output, self.collector.step.text)
             await self._send(ObjectResult(value, run_id=self.scope.run_id))
         await self._lifecycle(
             StepFinish(
@@ -355,13 +358,6 @@ class Execution:
 
     # --- what goes wrong -------------------------------------------------------------------
 
-    async def _on_api_error(self, error: ModelError, _attempt: int) -> bool:
-        """Ask the error processors; a granted retry runs the whole step again."""
-        processor = await process_api_error(self._errors, error)
-        if processor is not None and self.scope.retry_count < self.spec.max_retries:
-            raise ApiRetry(str(error), retry=True, processor_id=processor.id)
-        return False
-
     async def _retry(self, wire: TripWire, turn: Turn) -> None:
         """Void the attempt; try the step again while the budget lasts.
 
@@ -370,13 +366,9 @@ class Execution:
         """
         await self._report(wire)
         await self._void()
-        if not wire.retry or self.scope.retry_count >= self.spec.max_retries:
-            raise wire
-        self.scope.retry_count += 1
-        self.result.retries = self.scope.retry_count
+        told = self._retries.grant(wire)
         self._route.renew()
         await self._lifecycle(StepFinish("retry", tripwire=tripwire_data(wire)))
-        told = "" if isinstance(wire, ApiRetry) else wire.reason
         request = turn.request
         turn.again.on_next(StepRequest(request.number, request.attempt + 1, told))
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from reactivex.subject import Subject
 
-from streampipe.abort import TripWire
 from streampipe.agent._output import StructuredOutput, output_of
 from streampipe.agent._spec import RunSpec, mapping_of, model_of, names_of, tool_choice_of
 from streampipe.chunks import FinishChunk, ToolCall
@@ -26,10 +25,6 @@ class StepRequest:
     number: int
     attempt: int = 0
     feedback: str = ""
-
-
-class ApiRetry(TripWire):
-    """An error processor asked for the step to be tried again."""
 
 
 class Turn:

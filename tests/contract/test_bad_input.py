@@ -291,7 +291,7 @@ async def test_what_a_provider_sends_against_its_protocol_is_an_error_chunk(
     """After what came before it; the error names the model, and the step is void."""
     data, kind, words = STREAMS[name]
     async with ModelServer([event("fine") + data]) as server:
-        seen = await run(Agent(model=server.model("small")))
+        seen = await run(Agent(model=server.model("small", max_retries=0)))
     assert type(seen.error) is kind
     for word in ("openai/small", *words):
         assert word in str(seen.error)

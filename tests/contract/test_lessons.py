@@ -237,12 +237,12 @@ async def test_lesson_a_provider_stream_that_just_stops_is_an_error_that_can_be_
 ) -> None:
     """Over HTTP: no success with half an answer."""
     async with ModelServer([turn("half", incomplete=True), ["whole"]], repeat=True) as server:
-        plain = await run(Agent(model=server.model()))
+        plain = await run(Agent(model=server.model(max_retries=0)))
         assert isinstance(plain.error, IncompleteStreamError)
         assert plain.error.is_retryable
-        await run(Agent(model=server.model()))  # plays the whole turn
+        await run(Agent(model=server.model(max_retries=0)))  # plays the whole turn
         errors = [processor(process_api_error=lambda args: {"retry": args.error.is_retryable})]
-        retried = await run(Agent(model=server.model(), error_processors=errors))
+        retried = await run(Agent(model=server.model(max_retries=0), error_processors=errors))
     assert retried.result.text == "whole"
     assert retried.result.retries == 1
 

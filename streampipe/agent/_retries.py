@@ -1,0 +1,114 @@
+"""Another attempt at a step: who may ask for one, and how often."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+from streampipe.abort import TripWire
+from streampipe.agent._output import StructuredOutput
+from streampipe.agent._spec import RunSpec
+from streampipe.contracts import RunResult
+from streampipe.errors import ModelError, StructuredOutputError
+from streampipe.operators._hooks import process_api_error
+from streampipe.operators._scope import Bound, Scope
+
+LONGEST_PAUSE = 30.0  # seconds before an answer that broke is asked for again
+
+
+class ApiRetry(TripWire):
+    """A failed model call is made again; the model is told nothing."""
+
+
+class BrokenRetry(ApiRetry):
+    """An answer that broke is asked for again, before anybody has read of it."""
+
+
+class Retries:
+    """The retries of one run.
+
+    Aborts with `retry`, `process_api_error` and answers that do not fit their schema share one
+    budget. An answer that broke in the middle has another, the model's own: where nobody reads
+    along, it is to the run what a refusal is to the model's client.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        scope: Scope,
+        result: RunResult,
+        errors: list[Bound],
+        *,
+        unread: bool,
+    ) -> None:
+        """Start with nothing used up.
+
+        Args:
+            spec: the budgets.
+            scope: the run; what is used up of the shared budget stands there, for hooks to see.
+            result: is told of every retry.
+            errors: the error processors.
+            unread: nobody reads the chunks as they come.
+        """
+        self._spec = spec
+        self._scope = scope
+        self._result = result
+        self._errors = errors
+        self._broken = getattr(spec.model, "max_retries", 0) if unread else 0
+        self._pauses = 0
+
+    async def on_api_error(self, error: ModelError, _attempt: int) -> bool:
+        """What is done about a failed model call; False lets it fail the run.
+
+        Raises:
+            ApiRetry: the step is to be tried again.
+        """
+        if error.mid_stream and error.is_retryable and self._pauses < self._broken:
+            self._pauses += 1
+            await asyncio.sleep(_pause(self._pauses, error.retry_after))
+            raise BrokenRetry(str(error), retry=True, processor_id="model")
+        processor = await process_api_error(self._errors, error)
+        if processor is not None and self._left():
+            raise ApiRetry(str(error), retry=True, processor_id=processor.id)
+        return False
+
+    def validated(self, output: StructuredOutput, text: str) -> Any:
+        """The answer as the values that were asked for.
+
+        Raises:
+            TripWire: it does not fit, and the model is to be told why.
+            StructuredOutputError: it does not fit, and the budget is spent.
+        """
+        try:
+            return output.parse(text)
+        except StructuredOutputError as error:
+            if not self._left():
+                raise
+            raise TripWire(str(error), retry=True, processor_id="structured_output") from error
+
+    def grant(self, wire: TripWire) -> str:
+        """Use up a retry.
+
+        Returns:
+            What the model is told of its rejected answer, which may be nothing.
+
+        Raises:
+            TripWire: no retry was asked for, or the budget is spent.
+        """
+        if not isinstance(wire, BrokenRetry):
+            if not wire.retry or not self._left():
+                raise wire
+            self._scope.retry_count += 1
+        self._result.retries += 1
+        return "" if isinstance(wire, ApiRetry) else wire.reason
+
+    def _left(self) -> bool:
+        return self._scope.retry_count < self._spec.max_retries
+
+
+def _pause(retry: int, asked: float | None) -> float:
+    """Seconds to wait: what the provider asked for, else exponential with full jitter."""
+    if asked is not None:
+        return min(asked, LONGEST_PAUSE)
+    return random.uniform(0, min(LONGEST_PAUSE, 0.25 * 2**retry))  # noqa: S311 - no secret
