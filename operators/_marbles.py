@@ -207,15 +207,18 @@ DASHED = "dashed: voided"
 STYLE: dict[Fate, str] = {
     "passed": 'fill="#ffffff" stroke="#44546a"',
     "rewritten": 'fill="#dcebfb" stroke="#1f5fa8"',
-    "held": 'fill="none" stroke="none"',
-    "dropped": 'fill="none" stroke="none"',
+    "held": 'fill="#ffffff" stroke="none"',  # else the lane runs through the sign
+    "dropped": 'fill="#ffffff" stroke="none"',
     "blocked": 'fill="#f9d9d6" stroke="#a3211b"',
     "voided": 'fill="#f2f2f2" stroke="#888888" stroke-dasharray="3 2"',
 }
 
 
 def svg_of(log: Log) -> str:
-    """A run as an SVG picture: what was rewritten is blue, voided dashed, blocked red."""
+    """A run as an SVG picture: what was rewritten is blue, voided dashed, blocked red.
+
+    It is named after its lanes, not after the run, whose id is another one each time.
+    """
     grid = grid_of(log)
     margin = max(map(len, grid.lanes)) * CHAR + 2 * GAP
     body: list[str] = []
@@ -232,11 +235,15 @@ def svg_of(log: Log) -> str:
     lines = [
         _lane(name, TOP + row * ROW + ROW / 2, margin, right) for row, name in enumerate(grid.lanes)
     ]
-    note = f'<text x="{GAP}" y="{bottom + 14}" class="note">{escape(_notes(grid, DASHED))}</text>'
+    # Without the attribute a picture makes one space of several, and one note of all.
+    note = (
+        f'<text x="{GAP}" y="{bottom + 14}" class="note" xml:space="preserve">'
+        f"{escape(_notes(grid, DASHED))}</text>"
+    )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{right + GAP:.0f}" '
         f'height="{bottom + 24}" font-family="ui-monospace, monospace" font-size="12">'
-        f"<title>{escape(log.name)}: a marble diagram</title>"
+        f"<title>{escape(' > '.join(grid.lanes))}: a marble diagram</title>"
         '<rect width="100%" height="100%" fill="#ffffff"/>'
         f"{''.join(lines)}{''.join(body)}{note}</svg>"
     )

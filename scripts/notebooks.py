@@ -24,8 +24,12 @@ METADATA = {
 MEASURED = re.compile(r"^measured\b.*$", re.MULTILINE)
 """A line that says what a machine gave; another machine gives something else."""
 
-Shown = tuple[str, int]
-"""What a cell shows: its text without what was measured, and its number of figures."""
+FIGURE = "figure"
+Shown = tuple[str, list[str]]
+"""What a cell shows: its text without what was measured, and its pictures in order.
+
+A picture is its HTML, or `FIGURE` for a PNG: pixels depend on the machine.
+"""
 
 
 def _read(path: Path) -> Any:
@@ -44,22 +48,25 @@ def shown(notebook: Any) -> list[Shown]:
         notebook: a notebook of format 4, as JSON or as nbformat reads it.
 
     Raises:
-        ValueError: a cell has an output that is neither printed nor a PNG, such as a warning.
+        ValueError: a cell has an output that is neither printed nor a picture, such as a warning.
     """
     found: list[Shown] = []
     for cell in notebook["cells"]:
         if cell["cell_type"] != "code":
             continue
-        text, figures = "", 0
+        text = ""
+        pictures: list[str] = []
         for output in cell["outputs"]:
             if (output["output_type"], output.get("name")) == ("stream", "stdout"):
                 text += "".join(output["text"])  # one text, or its lines
             elif output["output_type"] == "display_data" and "image/png" in output["data"]:
-                figures += 1
+                pictures.append(FIGURE)
+            elif output["output_type"] == "display_data" and "text/html" in output["data"]:
+                pictures.append("".join(output["data"]["text/html"]))
             else:
                 msg = f"print what a cell is to show, or draw it; it has {dict(output)}"
                 raise ValueError(msg)
-        found.append((comparable(text), figures))
+        found.append((comparable(text), pictures))
     return found
 
 
@@ -77,6 +84,8 @@ def executed(path: Path) -> Any:
         for output in cell.get("outputs", ()):
             if "metadata" in output:
                 output.metadata.clear()
+            if "text/html" in output.get("data", ()):
+                output.data.pop("text/plain", None)  # the object's address
     notebook.metadata = METADATA
     return notebook
 

@@ -1,7 +1,8 @@
 """Notebooks are run: cell by cell, in one namespace and one event loop, as Jupyter does it.
 
 What the cells print has to be what the notebook was saved with, but for lines that begin with
-`measured`; where a figure was saved, one has to be drawn.
+`measured`. A picture in HTML has to be the saved one; where a figure was saved, one has to be
+drawn.
 """
 
 from __future__ import annotations
@@ -11,16 +12,18 @@ import inspect
 import io
 import json
 import sys
-from contextlib import redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import matplotlib as mpl
 import pytest
+from hypothesis import settings
 from matplotlib import pyplot as plt
 
-from scripts.notebooks import Shown, comparable, shown
+from scripts.notebooks import FIGURE, Shown, comparable, shown
 from tests.test_docs import Block, compiled
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,8 +44,18 @@ def code_cells(notebook: Notebook) -> list[Cell]:
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
+@contextmanager
+def kept_profile() -> Iterator[None]:
+    """A notebook may load a Hypothesis profile; the tests behind it run under their own."""
+    profile = settings.get_current_profile_name()
+    try:
+        yield
+    finally:
+        settings.load_profile(profile)
+
+
 def run_notebook(notebook: Notebook, name: str) -> list[Shown]:
-    """Run the cells one after the other; gives what each has printed, and how many figures.
+    """Run the cells one after the other; gives what each has printed and drawn.
 
     Raises:
         SyntaxError: a cell is no Python; a line magic is none either.
@@ -54,14 +67,15 @@ def run_notebook(notebook: Notebook, name: str) -> list[Shown]:
         patch.setitem(sys.modules, "__main__", module)  # type hints are looked up there
         patch.setattr(sys, "path", [*sys.path])
         patch.setenv("STREAMPIPE_QUICK", "1")
-        drawn: list[int] = []
+        drawn: list[str] = []
 
         def show() -> None:
-            drawn.extend(plt.get_fignums())
+            drawn.extend(FIGURE for _ in plt.get_fignums())
             plt.close("all")
 
         patch.setattr(plt, "show", show)
-        with mpl.rc_context():
+        patch.setattr("IPython.display.display", lambda shown: drawn.append(shown._repr_html_()))
+        with mpl.rc_context(), kept_profile():
             for number, cell in enumerate(code_cells(notebook), 1):
                 drawn.clear()
                 code = compiled(Block("python", text(cell["source"]), 1), f"{name}, cell {number}")
@@ -69,7 +83,7 @@ def run_notebook(notebook: Notebook, name: str) -> list[Shown]:
                     waiting = eval(code, vars(module))  # noqa: S307 - our own notebooks
                     if code.co_flags & inspect.CO_COROUTINE:
                         runner.run(waiting)
-                printed.append((comparable(output.getvalue()), len(drawn)))
+                printed.append((comparable(output.getvalue()), [*drawn]))
     return printed
 
 
@@ -127,7 +141,7 @@ def test_cells_share_names_and_may_await() -> None:
     """A later cell builds on an earlier one, in the same event loop; each print is its own."""
     first = "import asyncio\nx = asyncio.ensure_future(asyncio.sleep(0, 3))\nawait x\nprint(1)"
     second = "assert x.get_loop() is asyncio.get_running_loop()\nprint(2, await x)"
-    assert run_notebook(notebook_of(first, second), "n.ipynb") == [("1\n", 0), ("2 3\n", 0)]
+    assert run_notebook(notebook_of(first, second), "n.ipynb") == [("1\n", []), ("2 3\n", [])]
 
 
 def test_a_failing_cell_is_named() -> None:
@@ -170,5 +184,26 @@ def test_a_figure_that_is_missing_is_noticed() -> None:
     picture = {"output_type": "display_data", "data": {"image/png": "", "text/plain": ""}}
     code = "from matplotlib import pyplot as plt\nplt.figure()\nplt.show()"
     saved = shown(notebook_of(code, outputs=[picture]))
-    assert run_notebook(notebook_of(code), "n.ipynb") == saved == [("", 1)]
+    assert run_notebook(notebook_of(code), "n.ipynb") == saved == [("", [FIGURE])]
     assert run_notebook(notebook_of("1"), "n.ipynb") != saved
+
+
+def test_a_picture_in_html_is_compared_to_the_letter() -> None:
+    """What an object shows of itself is made anew in a run, and has to be what was saved."""
+    code = (
+        "from IPython.display import display\n"
+        "class Drawn:\n    def _repr_html_(self): return '<b>1</b>'\n"
+        "display(Drawn())"
+    )
+    picture = {"output_type": "display_data", "data": {"text/html": ["<b>", "1</b>"]}}
+    saved = shown(notebook_of(code, outputs=[picture]))
+    assert run_notebook(notebook_of(code), "n.ipynb") == saved == [("", ["<b>1</b>"])]
+    assert run_notebook(notebook_of(code.replace("1", "2")), "n.ipynb") != saved
+
+
+def test_a_profile_that_a_notebook_loads_stays_with_it() -> None:
+    """How many examples the tests draw does not depend on which notebook ran before."""
+    before = settings.get_current_profile_name()
+    code = "from hypothesis import settings\nsettings.load_profile('ci')"
+    run_notebook(notebook_of(f"{code}\nprint(settings.get_current_profile_name())"), "n.ipynb")
+    assert settings.get_current_profile_name() == before != "ci"

@@ -9,7 +9,9 @@ from xml.etree import ElementTree as ET
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streampipe import Agent, Recorder
 from streampipe import operators as ops
+from streampipe.testing import ScriptedModel
 from streampipe.text import pii
 from tests.operators.sources import deltas, recorded
 
@@ -54,6 +56,31 @@ def test_the_picture_is_well_formed_whatever_the_text(pieces: list[str]) -> None
     root = ET.fromstring(html)  # noqa: S314 - our own picture
     groups = root.findall(".//{http://www.w3.org/2000/svg}g")
     assert len(groups) == 4 * len(pieces)
+
+
+async def test_the_notes_of_a_picture_stand_apart() -> None:
+    """Below a picture the signs are explained as below a text; their distance is kept."""
+    _, recorder = await recorded(
+        ops.filter(lambda c: getattr(c, "text", "") != "zz"),
+        ops.map_text(str.upper),
+        chunks=deltas("a", "zz"),
+        content=True,
+    )
+    svg = "{http://www.w3.org/2000/svg}text"
+    root = ET.fromstring(recorder._repr_html_())  # noqa: S314 - our own picture
+    notes = [text for text in root.iter(svg) if text.get("class") == "note"]
+    assert [note.text for note in notes] == ["~ rewritten   × dropped"]
+    assert notes[0].get("{http://www.w3.org/XML/1998/namespace}space") == "preserve"
+
+
+async def test_two_runs_that_do_the_same_are_drawn_alike() -> None:
+    """Nothing of a picture but its times is of the one run: no id, no address."""
+    agent = Agent(model=ScriptedModel([["one ", "two"]], repeat=True))
+    recorder = Recorder(clock=lambda: 0.0)
+    for _ in range(2):
+        await agent.generate("count", recorder=recorder)
+    first, second = (run._repr_html_() for run in recorder.runs)
+    assert first == second
 
 
 async def test_a_long_run_is_drawn_from_its_beginning_and_says_what_is_left_off() -> None:
