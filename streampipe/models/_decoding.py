@@ -106,12 +106,20 @@ class Parts:
             msg = f"{kind} must be a string, not {text!r:.{EXCERPT}}"
             raise ProviderStreamError(msg)
         if self._open != kind:
-            self.close(out)
-            self._open = kind
-            self._id = str(self._count)
-            self._count += 1
-            out.append(_PARTS[kind][0](self._id))
+            self.begin(kind, out)
         out.append(_PARTS[kind][1](self._id, text))
+
+    def begin(self, kind: str, out: list[Chunk]) -> None:
+        """Close the part that is open, if one is, and open a new one."""
+        self.close(out)
+        self._open = kind
+        self._id = str(self._count)
+        self._count += 1
+        out.append(_PARTS[kind][0](self._id))
+
+    def is_open(self, kind: str) -> bool:
+        """Whether the part that is open is of this kind."""
+        return self._open == kind
 
     def close(self, out: list[Chunk], **end: Any) -> None:
         """Close the part that is open, if one is; `end` are fields of its closing chunk."""
