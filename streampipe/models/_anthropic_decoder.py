@@ -119,7 +119,7 @@ class _Text:
         kind = delta.get("type")
         if kind == "text_delta":
             text = delta.get("text")
-            if text.__class__ is not str:
+            if not isinstance(text, str):
                 text = typed(text, str, "delta.text")
             return [TextDelta(self._id, text)] if text else []
         if kind == "citations_delta":
@@ -262,6 +262,7 @@ class AnthropicDecoder:
         self._provider = provider
         self._warnings = list(warnings)
         self._message: str | None = None  # the id of the message at hand, once one has begun
+        self._early: list[Chunk] = []  # what came before it: metadata have to be first
         self._open: dict[int, _Block] = {}
         self._count = 0  # of parts: blocks are counted anew with every message
         self._calls: dict[str, ToolCall] = {}  # of the provider's own tools
@@ -284,7 +285,7 @@ class AnthropicDecoder:
         kind = data.get("type")
         if kind == "content_block_delta":  # nearly every event is one
             delta = data.get("delta")
-            if delta.__class__ is not dict:
+            if not isinstance(delta, dict):
                 delta = typed(delta, dict, "delta")
             return self._block(data).add(delta, data)
         return self._event(typed(kind, str, "type"), data)
@@ -317,9 +318,12 @@ class AnthropicDecoder:
                 return self._finish()
             case "ping":
                 return []
-        if data.get("error"):
+        if kind == "error" or data.get("error"):
             raise provider_error(data)
-        return [RawChunk(data)] if data else []
+        if self._message is None:
+            self._early.append(RawChunk(data))
+            return []
+        return [RawChunk(data)]
 
     # --- the message -----------------------------------------------------------------------
 
@@ -337,6 +341,7 @@ class AnthropicDecoder:
                     name or None, model or None, provider=self._provider, warnings=told
                 )
             )
+            out += self._early
         for block in self._open.values():
             out += block.abandon()
         self._open.clear()
@@ -381,7 +386,7 @@ class AnthropicDecoder:
 
     def _block(self, data: dict[str, Any]) -> _Block:
         index = data.get("index")
-        if index.__class__ is not int:
+        if not isinstance(index, int):
             index = self._index(data)
         block = self._open.get(index)
         if block is None:
