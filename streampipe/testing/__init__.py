@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from streampipe._lazy import exported
 from streampipe.testing._clock import DeadlockError, VirtualLoop, run_virtual
+from streampipe.testing._faults import Fault, faulty
+from streampipe.testing._http_server import Connection, ServedRequest
 from streampipe.testing._leaks import no_leaks
 from streampipe.testing._marble import MarbleError, MarbleSource, check_marbles, marble
 from streampipe.testing._script import (
@@ -24,7 +26,7 @@ from streampipe.testing._script import (
     turn,
 )
 from streampipe.testing._scripted import ScriptedModel
-from streampipe.testing._server import Answer, Connection, ModelServer, ServedRequest
+from streampipe.testing._server import Answer, ModelServer
 
 if TYPE_CHECKING:
     from streampipe.testing._check_model import MODEL_LAWS, check_model
@@ -50,6 +52,7 @@ __all__ = [
     "DeadlockError",
     "Delay",
     "Failure",
+    "Fault",
     "LawError",
     "MarbleError",
     "MarbleSource",
@@ -72,6 +75,7 @@ __all__ = [
     "chunkings",
     "delay",
     "fail",
+    "faulty",
     "marble",
     "message_lists",
     "no_leaks",

@@ -14,7 +14,7 @@ CREATED = 1_700_000_000  # a script has no clock
 _REASONS = {"tool-calls": "tool_calls", "content-filter": "content_filter"}
 
 
-def error(message: str) -> dict[str, Any]:
+def error(message: str, status: int = 500) -> dict[str, Any]:  # noqa: ARG001 - as other wires
     """An error body."""
     return {"error": {"message": message, "type": "scripted"}}
 

@@ -1,34 +1,36 @@
-"""`ModelServer`: a loopback HTTP server that speaks the chat-completions protocol from a script."""
+"""`ModelServer`: a loopback HTTP server that speaks the providers' protocols from a script."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import functools
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from streampipe import models
 from streampipe.chunks import Chunk
 from streampipe.errors import ConfigurationError
-from streampipe.testing import _chat_wire as wire
+from streampipe.testing._faults import Action, Broken, Faulty, Stalled
+from streampipe.testing._http_server import (
+    BrokenError,
+    HttpServer,
+    ServedRequest,
+    head,
+    write,
+    write_json,
+)
+from streampipe.testing._protocols import PROTOCOLS, Asked, ProtocolName, Wire, spoken_at
 from streampipe.testing._script import Delay, Failure, Piece, Turn, turns_of
 
 if TYPE_CHECKING:  # it needs an HTTP client, which is imported when a model is asked for
-    from streampipe.models import OpenAIChatModel
+    from streampipe.models._endpoint import HttpModel
 
-__all__ = ["Answer", "Connection", "ModelServer", "ServedRequest"]
+__all__ = ["Answer", "ModelServer"]
 
-PATH = "/v1/chat/completions"
-LARGEST_BODY = 64 << 20  # bytes
 PIECE = 1 << 16  # bytes of a long body that are written at once
-_PHRASES = {200: "OK", 400: "Bad Request", 404: "Not Found", 405: "Method Not Allowed"}
+EVENT_STREAM = {"content-type": "text/event-stream"}
 
 
 @dataclass(slots=True, frozen=True)
@@ -46,91 +48,11 @@ class Answer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-Entry = Turn | Piece | Iterable[Piece] | Answer | bytes | Path
+Entry = Turn | Piece | Iterable[Piece] | Answer | bytes | Path | Faulty
 
 
-@dataclass(slots=True, eq=False)
-class Connection:
-    """A connection of a client.
-
-    Attributes:
-        opened: `time.monotonic()` when it was accepted.
-        closed: the same when it was seen to be closed, by whichever side.
-    """
-
-    opened: float = field(default_factory=time.monotonic)
-    closed: float | None = None
-    _over: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-
-    async def wait(self) -> float:
-        """Wait until it is closed; returns when that was, on the monotonic clock."""
-        await self._over.wait()
-        return self.closed or 0.0
-
-    def end(self) -> None:
-        """Note the end; the first time counts."""
-        if self.closed is None:
-            self.closed = time.monotonic()
-            self._over.set()
-
-
-@dataclass(slots=True, eq=False)
-class ServedRequest:
-    """A request that came in, and what became of its answer.
-
-    Attributes:
-        path: the path that was asked for.
-        headers: names in lower case.
-        body: the decoded JSON, None when it was none.
-        ended: `time.monotonic()` when the answer was out, or the client was seen to be gone.
-        completed: whether the whole answer went out.
-    """
-
-    path: str
-    headers: dict[str, str]
-    body: Any = None
-    ended: float | None = None
-    completed: bool = False
-    _over: asyncio.Event = field(default_factory=asyncio.Event, repr=False)
-
-    async def wait(self) -> float:
-        """Wait until the answer has ended; returns when that was, on the monotonic clock."""
-        await self._over.wait()
-        return self.ended or 0.0
-
-    def end(self, *, completed: bool) -> None:
-        """Note the end."""
-        self.ended = time.monotonic()
-        self.completed = completed
-        self._over.set()
-
-
-class _ClientGoneError(Exception):
-    """The client closed the connection before its answer was out."""
-
-
-class _BrokenError(Exception):
-    """The script breaks the connection here."""
-
-
-class _Reader(asyncio.StreamReader):
-    """Tells at once that the client has gone, also while an answer is being written."""
-
-    def __init__(self, connection: Connection, loop: asyncio.AbstractEventLoop) -> None:
-        super().__init__(loop=loop)
-        self._connection = connection
-
-    def feed_eof(self) -> None:
-        super().feed_eof()
-        self._connection.end()
-
-    def set_exception(self, exc: Exception) -> None:
-        super().set_exception(exc)
-        self._connection.end()
-
-
-class ModelServer:
-    """Answers chat-completions requests on loopback, a turn of the script each.
+class ModelServer(HttpServer):
+    """Answers requests on loopback, a turn of the script each, in the protocol they come in.
 
     ```python
     from streampipe import Agent
@@ -140,6 +62,9 @@ class ModelServer:
         agent = Agent(model=server.model())
         assert (await agent.generate("hi")).text == "Hello there"
     ```
+
+    It speaks OpenAI's Chat Completions and Responses, Anthropic's Messages and Google's
+    generateContent, streamed and whole, and tells the protocol by the path that is asked.
 
     Attributes:
         requests: what it was asked, oldest first.
@@ -151,68 +76,63 @@ class ModelServer:
 
         Args:
             script: as `ScriptedModel` takes it; an entry may also be the bytes of an event stream,
-                the path of a file with them, or an `Answer`. `fail(status=...)` first in its turn
-                is an HTTP error, later it breaks the connection.
+                the path of a file with them, an `Answer`, or any of these gone wrong on its way
+                (see `faulty`). `fail(status=...)` first in its turn is an HTTP error, later it
+                breaks the connection.
             repeat: start again after the last turn instead of answering with an error.
 
         Raises:
-            ConfigurationError: an entry cannot be told in this protocol.
+            ConfigurationError: an entry cannot be told over HTTP.
         """
-        self.requests: list[ServedRequest] = []
-        self.connections: list[Connection] = []
+        super().__init__()
         self._entries = [_entry(entry) for entry in script]
         self._repeat = repeat
         self._played = 0
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[Any]] = set()
-
-    async def __aenter__(self) -> Self:
-        """Listen on a free port of loopback."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._protocol, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the port and every connection, and wait until they are closed."""
-        server, self._server = self._server, None
-        if server is None:
-            return
-        server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-        await server.wait_closed()
 
     @property
     def base_url(self) -> str:
-        """Where it listens, with `/v1`.
+        """Where it listens, with `/v1`: for all protocols but Google's.
 
         Raises:
             ConfigurationError: it does not.
         """
-        if self._server is None:
+        return self.address("openai-chat")
+
+    def address(self, protocol: ProtocolName) -> str:
+        """The base URL for a protocol's clients.
+
+        Raises:
+            ConfigurationError: the server does not run, or there is no such protocol.
+        """
+        if self._port is None:
             msg = "the model server is not running; use it in 'async with ModelServer(...)'"
             raise ConfigurationError(msg)
-        port = self._server.sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}/v1"
+        if protocol not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise ConfigurationError(f"protocol must be one of {known}, not {protocol!r}")
+        return f"http://127.0.0.1:{self._port}{PROTOCOLS[protocol].prefix}"
 
-    async def closed(self) -> float:
-        """Wait until every connection so far is closed; returns when the last one was.
+    def model(
+        self,
+        model_id: str = "scripted",
+        *,
+        protocol: ProtocolName = "openai-chat",
+        **options: Any,
+    ) -> HttpModel:
+        """A model that asks this server.
 
-        On the monotonic clock; 0.0 when there was no connection.
+        Args:
+            model_id: the model's name.
+            protocol: how it asks.
+            options: those of the model's class.
+
+        Raises:
+            ConfigurationError: the server does not run, or an option is wrong.
         """
-        return max([await connection.wait() for connection in self.connections], default=0.0)
-
-    def model(self, model_id: str = "scripted", **options: Any) -> OpenAIChatModel:
-        """A model that asks this server; `options` are those of `OpenAIChatModel`."""
         options.setdefault("api_key", "no-key")
-        return models.OpenAIChatModel(model_id, base_url=self.base_url, **options)
+        options.setdefault("base_url", self.address(protocol))
+        made: HttpModel = PROTOCOLS[protocol].model()(model_id, **options)
+        return made
 
     def assert_complete(self) -> None:
         """Check that every turn was played.
@@ -225,81 +145,6 @@ class ModelServer:
             msg = f"{left} of {len(self._entries)} scripted turns were not asked for"
             raise AssertionError(msg)
 
-    # --- a connection ----------------------------------------------------------------------
-
-    def _protocol(self) -> asyncio.Protocol:
-        """What serves the next connection."""
-        loop = asyncio.get_running_loop()
-        connection = Connection()
-        self.connections.append(connection)
-        serve = functools.partial(self._serve, connection)
-        return asyncio.StreamReaderProtocol(_Reader(connection, loop), serve, loop=loop)
-
-    async def _serve(
-        self,
-        connection: Connection,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        task = asyncio.current_task()
-        if task is not None:
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
-        try:
-            while True:
-                await self._request(connection, reader, writer)
-        except asyncio.CancelledError:
-            writer.transport.abort()  # the server stops: nobody waits for what is still unsent
-        except (ConnectionError, asyncio.IncompleteReadError, _ClientGoneError):
-            pass  # the client left; its request says so
-        except _BrokenError:
-            pass  # what was said before goes out; the end of the body does not
-        finally:
-            writer.close()
-            with contextlib.suppress(ConnectionError, asyncio.CancelledError):
-                await writer.wait_closed()
-            connection.end()
-
-    async def _request(
-        self,
-        connection: Connection,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-    ) -> None:
-        """One request and its answer.
-
-        Raises:
-            _ClientGoneError: the client closed the connection before the answer was out.
-            _BrokenError: the script breaks the connection.
-            ConnectionError: what came is no HTTP request that is served here.
-            asyncio.IncompleteReadError: the client has no further request.
-        """
-        head = await reader.readuntil(b"\r\n\r\n")
-        first, *lines = head.decode("latin-1").split("\r\n")
-        method, path, _ = (*first.split(" "), "", "")[:3]
-        fields = (line.partition(":") for line in lines if line)
-        headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > LARGEST_BODY:
-            raise ConnectionError
-        request = ServedRequest(path, headers)
-        content = await reader.readexactly(int(length))
-        self.requests.append(request)
-        answer = asyncio.ensure_future(self._answer(request, method, content, writer))
-        gone = asyncio.ensure_future(connection.wait())
-        completed = False
-        try:
-            await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done():
-                raise _ClientGoneError
-            answer.result()
-            completed = True
-        finally:
-            answer.cancel()
-            gone.cancel()
-            await asyncio.wait({answer, gone})
-            request.end(completed=completed)
-
     async def _answer(
         self,
         request: ServedRequest,
@@ -307,29 +152,36 @@ class ModelServer:
         content: bytes,
         writer: asyncio.StreamWriter,
     ) -> None:
-        if request.path != PATH:
-            return await _error(writer, 404, f"no such path {request.path!r}; there is {PATH}")
+        spoken = spoken_at(request.path)
+        if spoken is None:
+            known = ", ".join(each.path.pattern for each in PROTOCOLS.values())
+            told = {"error": {"message": f"no such path {request.path!r}; there is {known}"}}
+            return await write_json(writer, 404, told)
+        wire = spoken.wire
         if method != "POST":
-            return await _error(writer, 405, "use POST")
+            return await write_json(writer, 405, wire.error("use POST", 405))
         try:
             request.body = orjson.loads(content)
-            model, messages = request.body["model"], request.body["messages"]
-        except (orjson.JSONDecodeError, TypeError, KeyError) as error:
-            return await _error(writer, 400, f"the body is no chat-completions request: {error!r}")
-        if not isinstance(messages, list) or not messages:
-            return await _error(writer, 400, "'messages' must be a list with at least one message")
+            asked = spoken.asked(request.path, request.body)
+        except (orjson.JSONDecodeError, TypeError, KeyError, AttributeError, ValueError) as error:
+            told = wire.error(f"the body is no request of this protocol: {error!r}", 400)
+            return await write_json(writer, 400, told)
         number = self._played
         self._played += 1
         if self._repeat and self._entries:
             number %= len(self._entries)
         if number >= len(self._entries):
-            told = f"request {number + 1} of a script of {len(self._entries)} turns"
-            return await _error(writer, 500, f"the script is at its end: {told}")
-        await _play(self._entries[number], number, str(model), request.body, writer)
-        return None
+            place = f"request {number + 1} of a script of {len(self._entries)} turns"
+            msg = f"the script is at its end: {place}"
+            return await write_json(writer, 500, wire.error(msg, 500))
+        return await _play(self._entries[number], number, asked, wire, writer)
 
 
-def _entry(entry: Any) -> Turn | Answer:
+def _entry(entry: Any) -> Turn | Answer | Faulty:
+    if isinstance(entry, Faulty):
+        return Faulty(
+            _entry(entry.entry), entry.fault, entry.at, entry.seconds, entry.data, entry.size
+        )
     if isinstance(entry, bytes | Path):
         entry = Answer(entry)
     if isinstance(entry, Answer):
@@ -343,8 +195,9 @@ def _entry(entry: Any) -> Turn | Answer:
             msg = f"{piece!r:.80} cannot be sent over HTTP; ScriptedModel takes it"
             raise ConfigurationError(msg)
     try:
-        wire.completion(made, 0, "")
-        list(wire.events(made, 0, "", usage=True))
+        for spoken in PROTOCOLS.values():
+            orjson.dumps(spoken.wire.completion(made, 0, ""))
+            list(spoken.wire.events(made, 0, "", usage=True))
     except TypeError as error:
         msg = f"a turn of the script is no JSON ({error}): {made.pieces!r:.80}"
         raise ConfigurationError(msg) from error
@@ -352,80 +205,70 @@ def _entry(entry: Any) -> Turn | Answer:
 
 
 async def _play(
-    entry: Turn | Answer,
+    entry: Turn | Answer | Faulty,
     number: int,
-    model: str,
-    body: Mapping[str, Any],
+    asked: Asked,
+    wire: Wire,
     writer: asyncio.StreamWriter,
 ) -> None:
+    faults: list[Faulty] = []
+    while isinstance(entry, Faulty):
+        faults.append(entry)
+        entry = entry.entry
     if isinstance(entry, Answer):
-        return await _send(entry, writer)
-    first = next((piece for piece in entry.pieces if not isinstance(piece, Delay)), None)
-    if isinstance(first, Failure):
-        await asyncio.sleep(_pauses(entry.pieces[: entry.pieces.index(first)]))
-        told = first.body if first.body is not None else wire.error("scripted failure")
-        return await _json(writer, first.status, told)
-    if not body.get("stream"):
-        await asyncio.sleep(_pauses(entry.pieces))
-        if entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces):
-            raise _BrokenError
-        return await _json(writer, 200, wire.completion(entry, number, model))
+        made = Answer(b"", entry.status, {**EVENT_STREAM, **entry.headers})
+        actions: list[Action] = list(_pieces(entry))
+    else:
+        first = next((piece for piece in entry.pieces if not isinstance(piece, Delay)), None)
+        if isinstance(first, Failure):
+            await asyncio.sleep(_pauses(entry.pieces[: entry.pieces.index(first)]))
+            told = (
+                wire.error("scripted failure", first.status) if first.body is None else first.body
+            )
+            return await write_json(writer, first.status, told)
+        if not asked.stream:
+            await asyncio.sleep(_pauses(entry.pieces))
+            if entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces):
+                raise BrokenError
+            return await write_json(writer, 200, wire.completion(entry, number, asked.model))
+        made = Answer(b"", 200, EVENT_STREAM)
+        events = wire.events(entry, number, asked.model, usage=asked.usage)
+        actions = [Broken() if isinstance(event, Failure) else event for event in events]
+    for fault in reversed(faults):
+        actions = fault.applied(actions)
+    return await _act(actions, made, writer)
+
+
+async def _act(actions: list[Action], answer: Answer, writer: asyncio.StreamWriter) -> None:
+    """Send an answer; as servers do, no head before there is something to say.
+
+    Raises:
+        BrokenError: the answer breaks off here.
+    """
     begun = False
-    options = body.get("stream_options") or {}
-    for event in wire.events(entry, number, model, usage=bool(options.get("include_usage"))):
-        if isinstance(event, Delay):
-            await asyncio.sleep(event.seconds)
-            continue
-        if isinstance(event, Failure):
-            raise _BrokenError
-        if not begun:  # as servers do: no head before there is something to say
-            begun = True
-            _head(writer, 200, {"content-type": "text/event-stream"})
-        await _write(writer, event)
-    return await _write(writer, b"")
+    for action in actions:
+        if isinstance(action, Delay):
+            await asyncio.sleep(action.seconds)
+        elif isinstance(action, Stalled):
+            await asyncio.Event().wait()  # until the client has gone, or the server stops
+        elif isinstance(action, Broken):
+            raise BrokenError
+        elif action:  # an empty piece would be the end
+            if not begun:
+                begun = True
+                head(writer, answer.status, answer.headers)
+            await write(writer, action)
+    if not begun:
+        head(writer, answer.status, answer.headers)
+    await write(writer, b"")
+
+
+def _pieces(answer: Answer) -> Iterable[bytes]:
+    body = answer.body.read_bytes() if isinstance(answer.body, Path) else answer.body
+    if isinstance(body, bytes):
+        return [body[start : start + PIECE] for start in range(0, len(body), PIECE)]
+    return body
 
 
 def _pauses(pieces: Iterable[Piece]) -> float:
     return sum(piece.seconds for piece in pieces if isinstance(piece, Delay))
-
-
-async def _send(answer: Answer, writer: asyncio.StreamWriter) -> None:
-    body = answer.body.read_bytes() if isinstance(answer.body, Path) else answer.body
-    if isinstance(body, bytes):
-        body = [body[start : start + PIECE] for start in range(0, len(body), PIECE)]
-    _head(writer, answer.status, {"content-type": "text/event-stream", **answer.headers})
-    for piece in body:
-        if piece:  # an empty one would be the end
-            await _write(writer, piece)
-    await _write(writer, b"")
-
-
-def _head(
-    writer: asyncio.StreamWriter,
-    status: int,
-    headers: Mapping[str, str],
-    length: int | None = None,
-) -> None:
-    """The head of an answer; the body is chunked when its length is not given."""
-    framing = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
-    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    head = f"HTTP/1.1 {status} {_PHRASES.get(status, 'Error')}\r\n{fields}{framing}\r\n\r\n"
-    writer.write(head.encode())
-
-
-async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
-    """A piece of a chunked body; an empty one ends it."""
-    writer.write(b"%x\r\n%b\r\n" % (len(data), data))
-    await writer.drain()
-
-
-async def _json(writer: asyncio.StreamWriter, status: int, value: Any) -> None:
-    data = value.encode() if isinstance(value, str) else orjson.dumps(value)
-    kind = "text/plain; charset=utf-8" if isinstance(value, str) else "application/json"
-    _head(writer, status, {"content-type": kind}, len(data))
-    writer.write(data)
-    await writer.drain()
-
-
-async def _error(writer: asyncio.StreamWriter, status: int, message: str) -> None:
-    await _json(writer, status, wire.error(message))
