@@ -16,7 +16,7 @@ from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import FAULTS, Emit, Escape
 from streampipe.operators._functions import check_function, is_true
 from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
-from streampipe.operators._operator import HOLE, Configured, operator, shown
+from streampipe.operators._operator import HOLE, Configured, Op, operator, shown
 from streampipe.operators._process import process_all
 from streampipe.operators._record import Recorder, check_recorder, recorded
 from streampipe.operators._scope import check_processors
@@ -27,8 +27,9 @@ C = TypeVar("C")
 D = TypeVar("D")
 E = TypeVar("E")
 F = TypeVar("F")
-
-Op = Callable[[Observable[A]], Observable[B]]
+G = TypeVar("G")
+H = TypeVar("H")
+J = TypeVar("J")
 
 
 class Pipeline(Generic[A, B]):
@@ -95,6 +96,10 @@ class Pipeline(Generic[A, B]):
 def pipe(*, name: str | None = None, recorder: Recorder | None = None) -> Pipeline[A, A]: ...
 @overload
 def pipe(
+    a: Op[Chunk, B], /, *, name: str | None = None, recorder: Recorder | None = None
+) -> Pipeline[Chunk, B]: ...
+@overload
+def pipe(
     a: Op[A, B], /, *, name: str | None = None, recorder: Recorder | None = None
 ) -> Pipeline[A, B]: ...
 @overload
@@ -136,8 +141,65 @@ def pipe(
 ) -> Pipeline[A, F]: ...
 @overload
 def pipe(
-    *operators: Op[Any, Any], name: str | None = None, recorder: Recorder | None = None
-) -> Pipeline[Any, Any]: ...
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    d: Op[D, E],
+    e: Op[E, F],
+    f: Op[F, G],
+    /,
+    *,
+    name: str | None = None,
+    recorder: Recorder | None = None,
+) -> Pipeline[A, G]: ...
+@overload
+def pipe(
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    d: Op[D, E],
+    e: Op[E, F],
+    f: Op[F, G],
+    g: Op[G, H],
+    /,
+    *,
+    name: str | None = None,
+    recorder: Recorder | None = None,
+) -> Pipeline[A, H]: ...
+@overload
+def pipe(
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    d: Op[D, E],
+    e: Op[E, F],
+    f: Op[F, G],
+    g: Op[G, H],
+    h: Op[H, J],
+    /,
+    *,
+    name: str | None = None,
+    recorder: Recorder | None = None,
+) -> Pipeline[A, J]: ...
+@overload
+def pipe(
+    *operators: Op[A, A], name: str | None = None, recorder: Recorder | None = None
+) -> Pipeline[A, A]: ...
+@overload
+def pipe(
+    a: Op[A, B],
+    b: Op[B, C],
+    c: Op[C, D],
+    d: Op[D, E],
+    e: Op[E, F],
+    f: Op[F, G],
+    g: Op[G, H],
+    h: Op[H, J],
+    /,
+    *more: Op[Any, Any],
+    name: str | None = None,
+    recorder: Recorder | None = None,
+) -> Pipeline[A, Any]: ...
 def pipe(
     *operators: Op[Any, Any], name: str | None = None, recorder: Recorder | None = None
 ) -> Pipeline[Any, Any]:
@@ -147,6 +209,10 @@ def pipe(
     >>> shout = ops.pipe(ops.map_text(str.upper), ops.text(), name="shout")
     >>> shout
     shout: pipe(map_text(upper), text())
+
+    A type checker follows the elements through eight operators, and through any number of those
+    that keep their type. What comes behind others is `Any` to it: put pipes into a pipe. A function
+    of any object, such as `print`, is one of chunks to it: behind others give an annotated one.
 
     Args:
         operators: any operators, ours or of `reactivex`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from reactivex import Observable
 
@@ -12,9 +12,11 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit
 from streampipe.operators._functions import check_function
 from streampipe.operators._fuse import Opened, Stage, fuse
-from streampipe.operators._operator import operator
+from streampipe.operators._operator import Op, operator
 
 C = TypeVar("C", bound=Chunk)
+D = TypeVar("D", bound=Chunk)
+E = TypeVar("E", bound=Chunk)
 
 
 def with_text(chunk: TextDelta | ReasoningDelta, text: str) -> TextDelta | ReasoningDelta:
@@ -27,6 +29,14 @@ def with_text(chunk: TextDelta | ReasoningDelta, text: str) -> TextDelta | Reaso
     )
 
 
+@overload
+def of_type(cls: type[C], /) -> Op[Chunk, C]: ...
+@overload
+def of_type(cls: type[C], second: type[D], /) -> Op[Chunk, C | D]: ...
+@overload
+def of_type(cls: type[C], second: type[D], third: type[E], /) -> Op[Chunk, C | D | E]: ...
+@overload
+def of_type(cls: type[C], /, *others: type[C]) -> Op[Chunk, C]: ...
 @operator
 def of_type(source: Observable[Chunk], cls: type[C], *others: type[C]) -> Observable[C]:
     """The chunks of these classes.

@@ -10,9 +10,15 @@ from reactivex import Observable
 
 from streampipe.operators._core import Emit, Flowable
 
+A = TypeVar("A")
+B = TypeVar("B")
 T = TypeVar("T")
 R = TypeVar("R")
 P = ParamSpec("P")
+
+Op = Callable[[Observable[A]], Observable[B]]
+"""An operator: from a stream of one type to a stream of another."""
+
 Options = tuple[tuple[Any, ...], dict[str, Any]]
 
 WIDEST = 40  # characters of an option in a repr

@@ -115,7 +115,7 @@ async def test_a_signal_at_the_start_reaches_the_subscriber() -> None:
 async def test_an_end_in_a_flush_that_has_to_wait_flushes_what_is_behind_it() -> None:
     """A slow reader changes nothing about who is flushed."""
     counting = Counting(stop=8)
-    mark = ops.stateful(list[int], lambda _, number: [number], lambda _: [ENDLESS])
+    mark: Op = ops.stateful(list[int], lambda _, number: [number], lambda _: [ENDLESS])
     chain = ops.pipe(HOLD, SMALL, mark)
     async with reading(ops.from_aiter(counting).pipe(chain), high_water=1) as items:
         assert [item async for item in items] == [0, 1, 2, 3, 4, ENDLESS]
@@ -125,7 +125,7 @@ async def test_an_end_in_a_flush_that_has_to_wait_flushes_what_is_behind_it() ->
 async def test_the_same_operator_twice_in_a_kernel_ends_where_it_ended() -> None:
     """Each place is told apart, so nothing before it is flushed a second time."""
     seen: list[int] = []
-    few = ops.take_while(lambda _: len(seen) < 2)
+    few: Op = ops.take_while(lambda _: len(seen) < 2)
     chain = ops.pipe(few, HOLD, ops.tap(seen.append), few)
     alone = through(chain, [1, 4, 7])
     assert (alone.items, alone.ends, seen) == ([1], ["completed"], [1, 4])
@@ -138,8 +138,9 @@ async def test_the_same_operator_twice_in_a_kernel_ends_where_it_ended() -> None
 async def test_an_end_in_the_flush_of_a_way_ends_the_branch(before: int) -> None:
     """However many stages stand before it there; what is held behind the branch still leaves."""
     way = ops.pipe(*[ops.map(int)] * before, HOLD, SMALL)
-    chain = ops.pipe(ops.branch(bool, way), HOLD)
-    cut = ops.pipe(ops.branch(bool, way), rx.take(ENDLESS))
+    fork: Op = ops.branch(bool, way)
+    chain = ops.pipe(fork, HOLD)
+    cut = ops.pipe(fork, rx.take(ENDLESS))
     for operator in (cut, chain):
         for witness in (through(operator, [2, 8, 4]), await flowing(operator, 2, 8, 4)):
             assert (witness.items, witness.ends) == ([2], ["completed"])

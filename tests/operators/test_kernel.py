@@ -356,7 +356,7 @@ def test_map_text_refuses_what_is_no_text() -> None:
 def test_of_type_takes_chunk_classes() -> None:
     """When it is built."""
     with pytest.raises(ConfigurationError, match="of_type: takes chunk classes"):
-        ops.of_type("text-delta")  # type: ignore[arg-type]  # what is refused
+        ops.of_type("text-delta")  # type: ignore[call-overload]  # what is refused
 
 
 # --- in a run ----------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from reactivex import Observable
 
 from streampipe import operators as ops
-from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, ToolCall
+from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, ReasoningDelta, TextDelta, ToolCall
 from streampipe.errors import ConfigurationError
 from streampipe.operators import Match, Pipeline
 from tests.typing.streams import CHUNKS, NUMBERS, emits
@@ -31,6 +31,11 @@ def count(word: str) -> int:
     return len(word)
 
 
+def words(delta: TextDelta | ReasoningDelta) -> str:
+    """What a piece of either kind says."""
+    return delta.text
+
+
 def note(match: Match) -> None:
     """Look at a match."""
 
@@ -42,6 +47,19 @@ async def test_types_of_type() -> None:
         ops.pipe(ops.of_type(TextDelta), ops.throttle(1)), Pipeline[Chunk, TextDelta]
     )
     await emits(CHUNKS.pipe(chain), TextDelta)
+
+
+async def test_types_of_type_of_several() -> None:
+    """Their union, which a function of the union takes on."""
+    both = ops.of_type(TextDelta, ReasoningDelta)
+    stream = CHUNKS.pipe(both)
+    await emits(
+        assert_type(stream, Observable[TextDelta | ReasoningDelta]), TextDelta, ReasoningDelta
+    )
+    said = assert_type(ops.pipe(both, ops.map(words)), Pipeline[Chunk, str])
+    assert await emits(CHUNKS.pipe(said), str) == ["Hm.", "[1, ", "2]\n"]
+    three = CHUNKS.pipe(ops.of_type(TextDelta, ReasoningDelta, ToolCall))
+    await emits(assert_type(three, Observable[TextDelta | ReasoningDelta | ToolCall]), Chunk)
 
 
 async def test_types_map_text() -> None:
@@ -146,6 +164,8 @@ if TYPE_CHECKING:
     def refused_chunks() -> None:
         """Streams of no chunks, and options of another type."""
         NUMBERS.pipe(ops.of_type(TextDelta))  # type: ignore[arg-type]  # numbers are no chunks
+        ops.of_type(TextDelta, str)  # type: ignore[type-var]  # str is no chunk class
+        ops.pipe(ops.of_type(TextDelta, ToolCall), ops.map(words))  # type: ignore[misc]  # no call
         NUMBERS.pipe(ops.text())  # type: ignore[arg-type]  # numbers are no chunks
         NUMBERS.pipe(ops.reasoning())  # type: ignore[arg-type]  # numbers are no chunks
         NUMBERS.pipe(ops.tool_calls())  # type: ignore[arg-type]  # numbers are no chunks

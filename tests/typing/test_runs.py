@@ -69,6 +69,20 @@ class Passing:
 PROCESSORS = [Passing()]
 
 
+def halved(number: int) -> float:
+    """Half of it."""
+    return number / 2
+
+
+def twice(number: int) -> int:
+    """Two times it."""
+    return number * 2
+
+
+SHOUT = ops.map_text(str.upper)
+TWICE = ops.map(twice)
+
+
 async def asked(number: int) -> str:
     """An answer, later."""
     return str(number)
@@ -279,6 +293,39 @@ async def test_types_pipe() -> None:
     await emits(CHUNKS.pipe(nested), str)
 
 
+async def test_types_pipe_of_one() -> None:
+    """An operator of any elements, alone in a pipe, is one of chunks."""
+    alone = assert_type(ops.pipe(ops.throttle(1)), Pipeline[Chunk, Chunk])
+    await emits(CHUNKS.pipe(alone), Chunk)
+    assert_type(ops.pipe(ops.text()), Pipeline[Chunk, str])
+    assert_type(ops.pipe(ops.map(halved)), Pipeline[int, float])
+
+
+async def test_types_pipe_of_many() -> None:
+    """The elements are followed through eight operators of any types."""
+    through_all = ops.pipe(SHOUT, SHOUT, SHOUT, ops.text(), ops.map(len), TWICE, TWICE, TWICE)
+    assert_type(through_all, Pipeline[Chunk, int])
+    await emits(CHUNKS.pipe(through_all), int)
+
+
+async def test_types_pipe_of_a_list() -> None:
+    """Operators that keep their type may be any number, and may stand in a list."""
+    pipeline = assert_type(ops.pipe(*[SHOUT] * 12), Pipeline[Chunk, Chunk])
+    await emits(CHUNKS.pipe(pipeline), Chunk)
+    assert_type(
+        ops.pipe(TWICE, TWICE, TWICE, TWICE, TWICE, TWICE, TWICE, TWICE, TWICE), Pipeline[int, int]
+    )
+
+
+def test_types_pipe_of_more_than_eight() -> None:
+    """What the ninth gives is not known, but the first eight are checked; so pipes are nested."""
+    last = ops.pipe(SHOUT, SHOUT, SHOUT, SHOUT, SHOUT, SHOUT, SHOUT, SHOUT, ops.text())
+    assert_type(last, Pipeline[Chunk, Any])
+    front = ops.pipe(SHOUT, SHOUT, SHOUT, SHOUT)
+    nested = ops.pipe(front, SHOUT, SHOUT, SHOUT, SHOUT, ops.text(), ops.map(len))
+    assert_type(nested, Pipeline[Chunk, int])
+
+
 def test_types_explain() -> None:
     """Text, of an operator, a list of them, or an observable."""
     shown = assert_type(ops.explain(ops.pipe(ops.text())), str)
@@ -331,6 +378,23 @@ if TYPE_CHECKING:
         ops.branch(is_odd, ops.text())  # type: ignore[arg-type]  # looks at numbers
         NUMBERS.pipe(ops.parallel(*PROCESSORS))  # type: ignore[arg-type]  # no chunks
         NUMBERS.pipe(ops.pipe(ops.text()))  # type: ignore[arg-type]  # numbers are no chunks
+
+    def refused_chains() -> None:
+        """What one gives is not what the next takes, at any of the eight places."""
+        text = ops.text()
+        ops.pipe(text, SHOUT)  # type: ignore[misc]  # texts are no chunks
+        ops.pipe(SHOUT, text, SHOUT)  # type: ignore[misc]  # the same
+        ops.pipe(SHOUT, SHOUT, text, SHOUT)  # type: ignore[misc]  # the same
+        ops.pipe(SHOUT, SHOUT, SHOUT, text, SHOUT)  # type: ignore[misc]  # the same
+        ops.pipe(SHOUT, SHOUT, SHOUT, SHOUT, text, SHOUT)  # type: ignore[misc]  # the same
+        ops.pipe(SHOUT, SHOUT, SHOUT, SHOUT, SHOUT, text, SHOUT)  # type: ignore[misc]  # the same
+        six = SHOUT, SHOUT, SHOUT, SHOUT, SHOUT, SHOUT
+        ops.pipe(*six, text, SHOUT)  # type: ignore[misc]  # the same
+        ops.pipe(*six, text, SHOUT, SHOUT)  # type: ignore[misc]  # the same, with more behind it
+        ops.pipe(text, SHOUT, *six, SHOUT)  # type: ignore[misc]  # the same, far before the end
+        ops.pipe(ops.throttle(1), text, SHOUT)  # type: ignore[misc]  # nor is it behind any
+        ops.pipe(text, ops.map(len), ops.map(str.upper))  # type: ignore[misc]  # numbers, no texts
+        ops.pipe(SHOUT, 1)  # type: ignore[call-overload]  # a number is no operator
 
     def refused_hooks() -> None:
         """Each hook has its own elements."""
