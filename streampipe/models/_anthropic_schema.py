@@ -159,14 +159,15 @@ class _Adaption:
     def _follow(self, ref: Any, where: str, within: tuple[str, ...]) -> None:
         if ref == "#" or ref in within:
             _refuse(where, "$ref", f"{ref!r} is recursive, and the protocol takes no such schema")
+        target = _found(ref, self._root, where)
         if ref not in self._straight:
-            self.of(_found(ref, self._root, where), str(ref), (*within, ref))
+            self.of(target, ref, (*within, ref))
             self._straight.add(ref)
 
 
 def _is_kept(keyword: str, value: Any) -> bool:
     if keyword == "format":
-        return value in _FORMATS
+        return isinstance(value, str) and value in _FORMATS
     return keyword in _KEPT or (keyword == "minItems" and value in (0, 1))
 
 
@@ -178,8 +179,9 @@ def _closed(made: dict[str, Any], schema: Mapping[str, Any], where: str) -> dict
     """
     if not made.keys() & {"type", "enum", "const", "anyOf", "allOf"}:
         _refuse(where, "type", "it is missing, and the protocol takes no value of any kind")
-    if any(isinstance(value, dict | list) for value in made.get("enum", ())):
-        _refuse(where, "enum", "its values may not be objects or lists")
+    values = made.get("enum", [])
+    if not isinstance(values, list) or any(isinstance(value, dict | list) for value in values):
+        _refuse(where, "enum", "it has to be a list, and its values neither objects nor lists")
     kinds = made.get("type")
     if kinds == "object" or (isinstance(kinds, list) and "object" in kinds):
         if schema.get("additionalProperties", False) is not False:
