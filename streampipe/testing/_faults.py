@@ -11,7 +11,8 @@ from streampipe.testing._script import Delay
 
 __all__ = ["Fault", "Faulty", "faulty"]
 
-Fault = Literal["cut", "stall", "delay", "garbage", "drip"]
+ENDS = (b"\n\n", b"\r\n\r\n")  # of an event
+Fault = Literal["cut", "end", "stall", "delay", "garbage", "drip"]
 
 
 @dataclass(slots=True, frozen=True)
@@ -38,6 +39,7 @@ class Faulty:
     seconds: float
     data: bytes
     size: int
+    whole_event: bool = False
 
     def applied(self, actions: list[Action]) -> list[Action]:
         """The actions of an answer, gone wrong.
@@ -49,12 +51,13 @@ class Faulty:
             return list(self._dripping(actions))
         put: dict[str, Callable[[], list[Action]]] = {
             "cut": lambda: [Broken()],
+            "end": list,
             "stall": lambda: [Stalled()],
             "delay": lambda: [Delay(self.seconds)],
             "garbage": lambda: [self.data],
         }
         before, after = self._parted(actions)
-        ended = self.fault in ("cut", "stall")
+        ended = self.fault in ("cut", "end", "stall")
         return [*before, *put[self.fault](), *([] if ended else after)]
 
     def _parted(self, actions: list[Action]) -> tuple[list[Action], list[Action]]:
@@ -82,7 +85,9 @@ class Faulty:
         if place < 0:
             msg = f"faulty: the answer does not hold {self.at!r:.80}, where it should go wrong"
             raise ConfigurationError(msg)
-        return place + len(self.at)
+        place += len(self.at)
+        ends = [sent.find(end, place) + len(end) for end in ENDS if sent.find(end, place) >= 0]
+        return min(ends, default=place) if self.whole_event else place
 
     def _dripping(self, actions: list[Action]) -> Iterator[Action]:
         for action in actions:
@@ -103,6 +108,7 @@ def faulty(
     seconds: float = 0.0,
     data: bytes = b"\x00\xff{]\n\n",
     size: int = 1,
+    whole_event: bool = False,
 ) -> Faulty:
     """An entry of a script whose answer goes wrong on its way. Faults can be put into one another.
 
@@ -119,21 +125,23 @@ def faulty(
 
     Args:
         entry: any other entry: a turn, pieces, bytes, a file, an `Answer`.
-        fault: what happens: `"cut"` breaks the connection, `"stall"` falls silent until the client
-            leaves, `"delay"` waits `seconds`, `"garbage"` sends `data` in between, `"drip"` sends
-            the body in pieces of `size` bytes with `seconds` between them.
+        fault: what happens: `"cut"` breaks the connection, `"end"` ends the body as if that were
+            all, `"stall"` falls silent until the client leaves, `"delay"` waits `seconds`,
+            `"garbage"` sends `data` in between, `"drip"` sends the body in pieces of `size` bytes
+            with `seconds` between them.
         at: where in the body: an offset in bytes, or the bytes behind which it happens.
         seconds: of a delay or between drips.
         data: the garbage.
         size: of a drip, in bytes.
+        whole_event: whether the event that holds the bytes of `at` still comes whole.
 
     Raises:
         ConfigurationError: the fault is unknown, or a number is out of range.
     """
-    known = ("cut", "stall", "delay", "garbage", "drip")
+    known = ("cut", "end", "stall", "delay", "garbage", "drip")
     if fault not in known:
         raise ConfigurationError(f"faulty: fault must be one of {', '.join(known)}, not {fault!r}")
     if seconds < 0 or size < 1 or (isinstance(at, int) and at < 0):
         msg = f"faulty: seconds={seconds}, size={size}, at={at!r}: none may be below 0, size not 0"
         raise ConfigurationError(msg)
-    return Faulty(entry, fault, at, seconds, data, size)
+    return Faulty(entry, fault, at, seconds, data, size, whole_event)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -179,9 +179,7 @@ class ModelServer(HttpServer):
 
 def _entry(entry: Any) -> Turn | Answer | Faulty:
     if isinstance(entry, Faulty):
-        return Faulty(
-            _entry(entry.entry), entry.fault, entry.at, entry.seconds, entry.data, entry.size
-        )
+        return replace(entry, entry=_entry(entry.entry))
     if isinstance(entry, bytes | Path):
         entry = Answer(entry)
     if isinstance(entry, Answer):

@@ -67,6 +67,7 @@ async def test_over_a_socket() -> None:
     script = [
         faulty(BODY, "cut", at=9),
         faulty(BODY, "cut"),
+        faulty(BODY, "end", at=9),
         faulty(BODY, "garbage", at=b"one\n\n", data=b"?"),
         faulty(BODY, "delay", at=3, seconds=0.05),
         faulty(BODY, "drip", size=1),
@@ -74,6 +75,7 @@ async def test_over_a_socket() -> None:
     async with ModelServer(script) as server:
         assert await read(server) == (BODY[:9], "RemoteProtocolError")
         assert await read(server) == (b"", "RemoteProtocolError")
+        assert await read(server) == (BODY[:9], "ended")
         assert await read(server) == (b"data: one\n\n?data: two\n\n", "ended")
         began = time.monotonic()
         assert await read(server) == (BODY, "ended")
@@ -113,7 +115,7 @@ async def test_any_entry_can_go_wrong(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"fault": "explode"}, "cut, stall, delay, garbage, drip"),
+        ({"fault": "explode"}, "cut, end, stall, delay, garbage, drip"),
         ({"fault": "cut", "at": -1}, "at=-1"),
         ({"fault": "drip", "size": 0}, "size=0"),
         ({"fault": "delay", "seconds": -1}, "seconds=-1"),
