@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from streampipe.models.anthropic import AnthropicModel
     from streampipe.models.fallback import FallbackModel
     from streampipe.models.openai_chat import OpenAIChatModel
+    from streampipe.models.openai_responses import OpenAIResponsesModel
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
         __name__,
@@ -20,6 +21,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "AnthropicModel": "streampipe.models.anthropic",
             "FallbackModel": "streampipe.models.fallback",
             "OpenAIChatModel": "streampipe.models.openai_chat",
+            "OpenAIResponsesModel": "streampipe.models.openai_responses",
         },
     )
 
@@ -27,6 +29,7 @@ __all__ = [
     "AnthropicModel",
     "FallbackModel",
     "OpenAIChatModel",
+    "OpenAIResponsesModel",
     "Timeout",
     "Transport",
     "TransportResponse",

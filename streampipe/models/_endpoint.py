@@ -25,11 +25,13 @@ class Home:
         provider: who speaks it first.
         base_url: that provider's address.
         key: the environment variable of that provider's key.
+        other_keys: other names of that variable, for when it is not set.
     """
 
     provider: str
     base_url: str
     key: str
+    other_keys: tuple[str, ...] = ()
 
 
 class HttpModel(ABC):
@@ -87,7 +89,8 @@ class HttpModel(ABC):
         self._base_url = base_url
         variable = api_key_env or (self.home.key if base_url == self.home.base_url else None)
         if not api_key and variable:
-            api_key = key_from(variable, self.provider)
+            others = self.home.other_keys if variable == self.home.key else ()
+            api_key = key_from(variable, self.provider, *others)
         self._call = ProviderCall(
             provider=self.provider,
             model=model_id,

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from streampipe.errors import ConfigurationError
 
 
-def key_from(variable: str, provider: str) -> str:
-    """The API key in an environment variable.
+def key_from(variable: str, provider: str, *others: str) -> str:
+    """The API key in an environment variable, or in the first of others that is set.
 
     Raises:
-        ConfigurationError: it is not set; the message names it.
+        ConfigurationError: none is set; the message names the first.
     """
-    key = os.environ.get(variable, "")
+    key = next((key for name in (variable, *others) if (key := os.environ.get(name, ""))), "")
     if not key:
         msg = f"{provider}: no API key: set {variable} in the environment, or pass api_key="
         raise ConfigurationError(msg)
