@@ -12,6 +12,7 @@ from streampipe.models._transport import Timeout, Transport, TransportResponse
 if TYPE_CHECKING:
     from streampipe.models.anthropic import AnthropicModel
     from streampipe.models.fallback import FallbackModel
+    from streampipe.models.google import GoogleModel
     from streampipe.models.openai_chat import OpenAIChatModel
     from streampipe.models.openai_responses import OpenAIResponsesModel
 else:  # type checkers would take a `__getattr__` for a licence to any name
@@ -20,6 +21,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
         {
             "AnthropicModel": "streampipe.models.anthropic",
             "FallbackModel": "streampipe.models.fallback",
+            "GoogleModel": "streampipe.models.google",
             "OpenAIChatModel": "streampipe.models.openai_chat",
             "OpenAIResponsesModel": "streampipe.models.openai_responses",
         },
@@ -28,6 +30,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
 __all__ = [
     "AnthropicModel",
     "FallbackModel",
+    "GoogleModel",
     "OpenAIChatModel",
     "OpenAIResponsesModel",
     "Timeout",

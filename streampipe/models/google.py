@@ -41,10 +41,8 @@ class GoogleModel(HttpModel):
     )
 
     def _path(self) -> str:
-        name = (
-            self.model_id if self.model_id.startswith(_COLLECTIONS) else f"models/{self.model_id}"
-        )
-        collection, _, name = name.partition("/")
+        is_full = self.model_id.startswith(_COLLECTIONS)
+        collection, name = self.model_id.split("/", 1) if is_full else ("models", self.model_id)
         return f"/{collection}/{quote(name, safe='')}:streamGenerateContent?alt=sse"
 
     def _auth(self, key: str) -> Mapping[str, str]:
