@@ -37,6 +37,14 @@ _KEYWORDS = frozenset(
 _FORMATS = frozenset(
     {"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uuid"},
 )
+_SHAPES: Mapping[str, type[Any]] = {
+    "$defs": dict,
+    "anyOf": list,
+    "definitions": dict,
+    "format": str,
+    "properties": dict,
+    "required": list,
+}
 _CHOICES = ("anyOf", "oneOf", "allOf", "enum", "const")
 """What a schema without a type may say instead."""
 
@@ -93,11 +101,13 @@ def strict_schema(schema: Any) -> dict[str, Any] | None:
     """
     if not isinstance(schema, Mapping) or not schema.keys() <= _KEYWORDS:
         return None
+    if not all(isinstance(schema.get(name, kind()), kind) for name, kind in _SHAPES.items()):
+        return None  # no schema at all: for the server to say so
     if "$ref" in schema:
         return dict(schema) if len(schema) == 1 else None
     if not schema.keys() & {"type", "anyOf", "enum", "const"}:
         return None  # anything at all
-    if schema.get("format", "date") not in _FORMATS:
+    if "format" in schema and schema["format"] not in _FORMATS:
         return None
     made: dict[str, Any] = dict(schema)
     kinds = made.get("type")
@@ -106,7 +116,7 @@ def strict_schema(schema: Any) -> dict[str, Any] | None:
         names = list(made.setdefault("properties", {}))
         if made.get("additionalProperties", False) is not False:
             return None
-        if sorted(made.get("required", [])) != sorted(names):
+        if sorted(map(str, made.get("required", []))) != sorted(names):
             return None
         made |= {"required": names, "additionalProperties": False}
     for name in ("properties", "$defs", "definitions"):
