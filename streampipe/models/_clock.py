@@ -57,8 +57,9 @@ class Clock:
         at = min(self._until, self._end)
         if at == math.inf:
             return await waited
+        limit = asyncio.timeout_at(at)
         try:
-            async with asyncio.timeout_at(at) as limit:
+            async with limit:
                 return await waited
         except TimeoutError:
             if not limit.expired():

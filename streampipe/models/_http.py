@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import importlib.util
 import ssl
 from collections.abc import AsyncGenerator, Mapping
 
@@ -52,9 +53,22 @@ def translated(error: Exception, url: str) -> StreampipeError:
 class HttpxTransport:
     """Streaming POSTs by an httpx client: the user's own, else one shared by the event loop."""
 
-    def __init__(self, client: HttpClient | None = None) -> None:
-        """Use `client`, which stays the caller's to close."""
+    def __init__(self, client: HttpClient | None = None, *, http2: bool = False) -> None:
+        """Use `client`, which stays the caller's to close.
+
+        Args:
+            client: the client to use instead of the loop's own.
+            http2: whether the loop's own client offers HTTP/2; a server that has none is asked in
+                HTTP/1.1.
+
+        Raises:
+            ConfigurationError: HTTP/2 is asked for, and the extra that speaks it is missing.
+        """
+        if http2 and importlib.util.find_spec("h2") is None:
+            msg = "http2=True needs the extra 'http2': pip install 'streampipe-rx[http2]'"
+            raise ConfigurationError(msg)
         self._client = client
+        self._http2 = http2
 
     async def post(
         self,
@@ -70,7 +84,7 @@ class HttpxTransport:
             ModelError: there was no answer; `ERRORS` says which one it is.
             ConfigurationError: the address is none, or the given client is closed.
         """
-        client = self._client or await _shared_client()
+        client = self._client or await _shared_client(http2=self._http2)
         if client.is_closed:
             msg = "the http_client of this model is closed: close it after its last call"
             raise ConfigurationError(msg)
@@ -102,42 +116,45 @@ class _Response:
         await self._response.aclose()
 
 
+class _Pool:
+    """The clients of one event loop, by whether they offer HTTP/2: connections cannot move."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.clients: dict[bool, HttpClient] = {}
+        self._keeper = self._kept(loop)
+
+    async def client(self, *, http2: bool) -> HttpClient:
+        if not self.clients:
+            await anext(self._keeper, None)
+        client = self.clients.get(http2)
+        if client is None or client.is_closed:
+            limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+            client = self.clients[http2] = HttpClient(limits=limits, verify=_tls(), http2=http2)
+        return client
+
+    async def _kept(self, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None, None]:
+        """Closes the clients with their loop, which closes the async generators it has begun."""
+        try:
+            yield
+        finally:
+            _pools.pop(loop, None)
+            for client in self.clients.values():
+                await client.aclose()
+
+
 # Plain keys: weak ones would never go, since a client's connections refer to their loop. A loop
 # that is shut down in order (as `asyncio.run` does) takes its entry along.
-_clients: dict[asyncio.AbstractEventLoop, HttpClient] = {}
-_keepers: dict[asyncio.AbstractEventLoop, AsyncGenerator[None, None]] = {}
+_pools: dict[asyncio.AbstractEventLoop, _Pool] = {}
 
 
-async def _shared_client() -> HttpClient:
-    """The event loop's own client: connections cannot move between loops."""
+async def _shared_client(*, http2: bool = False) -> HttpClient:
+    """The event loop's own client."""
     loop = asyncio.get_running_loop()
-    client = _clients.get(loop)
-    if client is None or client.is_closed:
-        for closed in [other for other in _clients if other.is_closed()]:
-            _forget(closed)  # closed without being shut down: nothing can be closed any more
-        limits = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-        client = HttpClient(limits=limits, verify=_tls())
-        _clients[loop] = client
-        _keepers[loop] = _kept(loop, client)
-        await anext(_keepers[loop])
-    return client
-
-
-async def _kept(
-    loop: asyncio.AbstractEventLoop,
-    client: HttpClient,
-) -> AsyncGenerator[None, None]:
-    """Closes the client with its loop, which closes the async generators that it has begun."""
-    try:
-        yield
-    finally:
-        _forget(loop)
-        await client.aclose()
-
-
-def _forget(loop: asyncio.AbstractEventLoop) -> None:
-    _clients.pop(loop, None)
-    _keepers.pop(loop, None)
+    if loop not in _pools:
+        for closed in [other for other in _pools if other.is_closed()]:
+            del _pools[closed]  # closed without being shut down: nothing can be closed any more
+        _pools[loop] = _Pool(loop)
+    return await _pools[loop].client(http2=http2)
 
 
 @functools.cache

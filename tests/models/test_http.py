@@ -26,6 +26,7 @@ from streampipe.errors import (
     StreampipeError,
 )
 from streampipe.models import _http
+from streampipe.models._endpoint import HttpModel
 from streampipe.models._transport import Timeout
 from streampipe.models.openai_chat import OpenAIChatModel
 from streampipe.testing import Answer, ModelServer, call, delay, fail, turn
@@ -192,7 +193,7 @@ async def test_a_redirect_is_not_followed() -> None:
             await collected(server.model())
 
 
-async def leave_by_break(model: OpenAIChatModel) -> None:
+async def leave_by_break(model: HttpModel) -> None:
     """Close the stream after its first text."""
     stream = model.stream(REQUEST)
     async for chunk in stream:
@@ -201,7 +202,7 @@ async def leave_by_break(model: OpenAIChatModel) -> None:
     await stream.aclose()
 
 
-async def leave_by_cancel(model: OpenAIChatModel) -> None:
+async def leave_by_cancel(model: HttpModel) -> None:
     """Cancel the task that reads, while it waits for the next piece."""
     begun = asyncio.Event()
 
@@ -220,7 +221,7 @@ async def leave_by_cancel(model: OpenAIChatModel) -> None:
 
 @pytest.mark.parametrize("leave", [leave_by_break, leave_by_cancel])
 async def test_the_provider_sees_at_once_that_the_client_has_gone(
-    leave: Callable[[OpenAIChatModel], Any],
+    leave: Callable[[HttpModel], Any],
 ) -> None:
     """Closing or cancelling closes the connection within a tenth of a second."""
     async with ModelServer([["a", delay(9), "b"]]) as server:
@@ -292,13 +293,13 @@ def test_every_loop_has_a_client_of_its_own_and_closes_it() -> None:
         async with ModelServer([["hi"]]) as server:
             assert texts(await collected(server.model())) == "hi"
         loops.append(weakref.ref(loop))
-        clients.append(_http._clients[loop])
+        clients.append(_http._pools[loop].clients[False])
 
     for _ in range(3):
         asyncio.run(once())
     assert len({id(client) for client in clients}) == 3
     assert all(client.is_closed for client in clients)
-    assert not any(loop() in _http._clients for loop in loops)
+    assert not any(loop() in _http._pools for loop in loops)
     clients.clear()
     gc.collect()
     assert [loop() for loop in loops] == [None, None, None]
@@ -310,9 +311,9 @@ def test_a_loop_that_was_only_closed_is_forgotten() -> None:
     client = loop.run_until_complete(_http._shared_client())
     loop.run_until_complete(client.aclose())
     loop.close()
-    assert loop in _http._clients
+    assert loop in _http._pools
     asyncio.run(touch())
-    assert loop not in _http._clients
+    assert loop not in _http._pools
 
 
 async def touch() -> None:

@@ -92,7 +92,7 @@ async def test_openai_gets_the_key_of_the_environment(monkeypatch: pytest.Monkey
         ({"headers": {"x y": "z"}}, "header name 'x y'"),
         ({"headers": {"x": "a\r\nb: c"}}, "header 'x'"),
         ({"headers": {"x": "ä"}}, "header 'x'"),
-        ({"http_client": object(), "transport": object()}, "not both"),
+        ({"http_client": object(), "transport": object()}, "give one of http_client, transport"),
     ],
 )
 def test_what_is_wrong_is_told_when_the_model_is_built(options: dict[str, Any], told: str) -> None:
