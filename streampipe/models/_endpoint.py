@@ -58,6 +58,7 @@ class HttpModel(ABC):
         provider: str | None = None,
         api_key_env: str | None = None,
         headers: Mapping[str, str] | None = None,
+        http2: bool = False,
     ) -> None:
         """Say which model, and where it is served. Nothing is sent before the first call.
 
@@ -74,14 +75,15 @@ class HttpModel(ABC):
             api_key_env: the environment variable of the key. By default that of the protocol's own
                 provider, and only for its own address, so that its key goes nowhere else.
             headers: sent with every request.
+            http2: whether to offer HTTP/2 (extra `http2`), which lets calls share a connection.
 
         Raises:
             ConfigurationError: an argument is wrong, or the key is missing.
         """
         base_url = (base_url or self.home.base_url).rstrip("/")
         _check(model_id, base_url, max_retries)
-        if http_client is not None and transport is not None:
-            msg = "give http_client or transport, not both: a transport makes its own connections"
+        if sum((http_client is not None, transport is not None, http2)) > 1:
+            msg = "give one of http_client, transport, http2: the first two make their connections"
             raise ConfigurationError(msg)
         self.provider = provider or self.home.provider
         self.model_id = model_id
@@ -97,7 +99,7 @@ class HttpModel(ABC):
             url=base_url + self._path(),
             headers=checked_headers({**(headers or {}), **self._auth(api_key or "")}),
             secret=api_key or "",
-            transport=transport or HttpxTransport(http_client),
+            transport=transport or HttpxTransport(http_client, http2=http2),
             max_retries=max_retries,
             timeout=timeout if isinstance(timeout, Timeout) else Timeout.of(timeout),
         )
