@@ -149,7 +149,7 @@ def _set(
         if name == "max_output_tokens":
             body["max_tokens"] = value
         elif name == "stop":
-            body["stop_sequences"] = [value] if isinstance(value, str) else list(value)
+            body["stop_sequences"] = [value] if isinstance(value, str) else value
         elif name == "reasoning_effort":
             if value not in _EFFORTS:
                 msg = f"reasoning_effort must be one of {', '.join(_EFFORTS)}, not {value!r:.80}"

@@ -13,7 +13,9 @@ from streampipe.chunks import (
     RedactedReasoning,
     ResponseMetadata,
     SourceChunk,
+    TextDelta,
     TextEnd,
+    TextStart,
     ToolCall,
     ToolCallDelta,
     ToolCallInputEnd,
@@ -32,6 +34,20 @@ from tests.models.test_anthropic_decoder import (
     piece,
     said,
 )
+
+# --- text ---------------------------------------------------------------------------------
+
+
+def test_text() -> None:
+    """What a block begins with is a piece of it; an empty piece is none."""
+    chunks = answered(
+        opened("text", text="Hel"),
+        piece("text_delta", text=""),
+        piece("text_delta", text="lo"),
+        closed(),
+    )
+    assert chunks == [TextStart("0"), TextDelta("0", "Hel"), TextDelta("0", "lo"), TextEnd("0")]
+
 
 # --- reasoning -----------------------------------------------------------------------------
 

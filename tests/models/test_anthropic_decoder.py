@@ -255,7 +255,7 @@ def test_a_message_that_is_whole_when_it_begins() -> None:
 def test_a_message_spliced_into_another(name: str) -> None:
     """What was open is closed, but a call that was half written is never made."""
     chunks = chunks_of(
-        begun(usage={"input_tokens": 50}),
+        begun(usage={"input_tokens": 50, "cache_read_input_tokens": 9}),
         opened("text", 0),
         piece("text_delta", 0, text="no"),
         opened("tool_use", 1, id="1", name="f"),

@@ -51,7 +51,7 @@ def test_the_limit_of_an_answer(model: str, limit: int) -> None:
         ({"temperature": 0.5}, {"temperature": 0.5}),
         ({"top_p": 0.5, "top_k": 3}, {"top_p": 0.5, "top_k": 3}),
         ({"stop": "END"}, {"stop_sequences": ["END"]}),
-        ({"stop": ("a", "b")}, {"stop_sequences": ["a", "b"]}),
+        ({"stop": ["a", "b"]}, {"stop_sequences": ["a", "b"]}),
         ({"reasoning_effort": "high"}, {"output_config": {"effort": "high"}}),
         ({"temperature": None, "stop": None}, {}),
         ({"parallel_tool_calls": False}, {}),
