@@ -24,7 +24,7 @@ class _Entry:
     base_url: str
     variable: str | None  # of the API key; None: the server wants none
     api_key: str | None = field(default=None, repr=False)
-    home: str = "streampipe.models.openai_chat:OpenAIChatModel"
+    home: str = "streampipe.models.openai_chat:OpenAIChatModel"  # where the class is
 
     def __call__(self, model_id: str) -> Model:
         module, _, name = self.home.partition(":")
@@ -38,28 +38,66 @@ class _Entry:
         return made
 
 
-def _compatible(model_id: str) -> Model:
-    """A model of whatever server the environment names."""
-    base_url = os.environ.get("OPENAI_BASE_URL")
-    if not base_url:
-        msg = (
-            f"model 'openai-compatible/{model_id}': set OPENAI_BASE_URL to the server's address, "
-            f"such as http://localhost:8000/v1, or use OpenAIChatModel({model_id!r}, base_url=...)"
-        )
-        raise ConfigurationError(msg)
-    key = os.environ.get("OPENAI_API_KEY")  # goes with the address, where the server wants one
-    return _Entry("openai-compatible", base_url, None, key)(model_id)
+@dataclass(slots=True, frozen=True)
+class _Elsewhere:
+    """A provider whose address is in the environment: whatever server that names."""
+
+    provider: str
+    variable: str  # of the address
+    key: str
+    example: str
+    suffix: str = ""  # what follows the address
+    needs_key: bool = False
+
+    def __call__(self, model_id: str) -> Model:
+        address = os.environ.get(self.variable)
+        if not address:
+            msg = (
+                f"model '{self.provider}/{model_id}': set {self.variable} to the server's address, "
+                f"such as {self.example}, or use OpenAIChatModel({model_id!r}, base_url=...)"
+            )
+            raise ConfigurationError(msg)
+        base_url = address.rstrip("/") + self.suffix
+        key = os.environ.get(self.key)  # goes with the address, where the server wants one
+        return _Entry(self.provider, base_url, self.key if self.needs_key else None, key)(model_id)
 
 
-_OPENAI = _Entry("openai", "https://api.openai.com/v1", "OPENAI_API_KEY")
+_OPENAI = "https://api.openai.com/v1"
 _PROVIDERS: dict[str, ModelFactory] = {
+    "anthropic": _Entry(
+        "anthropic",
+        "https://api.anthropic.com/v1",
+        "ANTHROPIC_API_KEY",
+        home="streampipe.models.anthropic:AnthropicModel",
+    ),
+    "azure": _Elsewhere(
+        "azure",
+        "AZURE_OPENAI_ENDPOINT",
+        "AZURE_OPENAI_API_KEY",
+        "https://NAME.openai.azure.com",
+        "/openai/v1",
+        needs_key=True,
+    ),
     "deepseek": _Entry("deepseek", "https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "google": _Entry(
+        "google",
+        "https://generativelanguage.googleapis.com/v1beta",
+        "GEMINI_API_KEY",
+        home="streampipe.models.google:GoogleModel",
+    ),
     "groq": _Entry("groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
     "mistral": _Entry("mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
     "ollama": _Entry("ollama", "http://localhost:11434/v1", None),
-    "openai": _OPENAI,
-    "openai-chat": _OPENAI,
-    "openai-compatible": _compatible,
+    "openai": _Entry(
+        "openai",
+        _OPENAI,
+        "OPENAI_API_KEY",
+        home="streampipe.models.openai_responses:OpenAIResponsesModel",
+    ),
+    "openai-chat": _Entry("openai", _OPENAI, "OPENAI_API_KEY"),
+    "openai-compatible": _Elsewhere(
+        "openai-compatible", "OPENAI_BASE_URL", "OPENAI_API_KEY", "http://localhost:8000/v1"
+    ),
     "openrouter": _Entry("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
     "xai": _Entry("xai", "https://api.x.ai/v1", "XAI_API_KEY"),
 }

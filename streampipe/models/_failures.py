@@ -117,6 +117,8 @@ _STATUSES: Mapping[int, type[ProviderError]] = {
     403: AuthenticationError,
     404: InvalidRequestError,
     405: InvalidRequestError,
+    408: ProviderError,  # too slow, and a conflict: neither is a fault of what was asked
+    409: ProviderError,
     413: InvalidRequestError,
     415: InvalidRequestError,
     422: InvalidRequestError,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import unquote
 
-from streampipe.testing import _chat_wire
+from streampipe.testing import _anthropic_wire, _chat_wire, _google_wire, _responses_wire
 from streampipe.testing._script import Delay, Failure, Turn
 
 ProtocolName = Literal["openai-chat", "openai-responses", "anthropic", "google"]
@@ -93,6 +93,27 @@ PROTOCOLS: Mapping[ProtocolName, Spoken] = {
         "messages",
         _chat_wire,
         "streampipe.models.openai_chat:OpenAIChatModel",
+    ),
+    "openai-responses": Spoken(
+        re.compile("/v1/responses"),
+        "/v1",
+        "input",
+        _responses_wire,
+        "streampipe.models.openai_responses:OpenAIResponsesModel",
+    ),
+    "anthropic": Spoken(
+        re.compile("/v1/messages"),
+        "/v1",
+        "messages",
+        _anthropic_wire,
+        "streampipe.models.anthropic:AnthropicModel",
+    ),
+    "google": Spoken(
+        re.compile("/v1beta/models/(?P<model>[^/:]+):(?P<way>(streamG|g)enerateContent)(\\?.*)?"),
+        "/v1beta",
+        "contents",
+        _google_wire,
+        "streampipe.models.google:GoogleModel",
     ),
 }
 

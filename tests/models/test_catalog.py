@@ -11,41 +11,68 @@ from hypothesis import strategies as st
 
 from streampipe import models
 from streampipe.errors import ConfigurationError
-from streampipe.models import OpenAIChatModel, _catalog, register_provider, resolve_model
+from streampipe.models import (
+    AnthropicModel,
+    GoogleModel,
+    OpenAIChatModel,
+    OpenAIResponsesModel,
+    _catalog,
+    register_provider,
+    resolve_model,
+)
+from streampipe.models._endpoint import HttpModel
 from streampipe.testing import ModelServer, ScriptedModel
 from tests.models.test_call import collected
 
-KEYS = {
-    "deepseek": "DEEPSEEK_API_KEY",
-    "groq": "GROQ_API_KEY",
-    "mistral": "MISTRAL_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openai-chat": "OPENAI_API_KEY",
-    "openrouter": "OPENROUTER_API_KEY",
-    "xai": "XAI_API_KEY",
+KEYS: dict[str, tuple[str, type[HttpModel], str]] = {
+    "anthropic": ("ANTHROPIC_API_KEY", AnthropicModel, "x-api-key"),
+    "deepseek": ("DEEPSEEK_API_KEY", OpenAIChatModel, "authorization"),
+    "google": ("GEMINI_API_KEY", GoogleModel, "x-goog-api-key"),
+    "groq": ("GROQ_API_KEY", OpenAIChatModel, "authorization"),
+    "mistral": ("MISTRAL_API_KEY", OpenAIChatModel, "authorization"),
+    "openai": ("OPENAI_API_KEY", OpenAIResponsesModel, "authorization"),
+    "openai-chat": ("OPENAI_API_KEY", OpenAIChatModel, "authorization"),
+    "openrouter": ("OPENROUTER_API_KEY", OpenAIChatModel, "authorization"),
+    "xai": ("XAI_API_KEY", OpenAIChatModel, "authorization"),
 }
+ADDRESSES = ("OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT", "AZURE_OPENAI_API_KEY", "GOOGLE_API_KEY")
 
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys of the machine; what a test registers is gone afterwards."""
-    for variable in {*KEYS.values(), "OPENAI_BASE_URL"}:
+    for variable in {*ADDRESSES, *(key for key, _, _ in KEYS.values())}:
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr(_catalog, "_PROVIDERS", dict(_catalog._PROVIDERS))
 
 
-@pytest.mark.parametrize(("prefix", "variable"), KEYS.items())
-def test_a_provider_with_a_key(prefix: str, variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without its variable the message names it; with it there is a model."""
+@pytest.mark.parametrize("prefix", KEYS)
+def test_a_provider_with_a_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without its variable the message names it; with it there is a model of its protocol."""
+    variable, kind, header = KEYS[prefix]
     with pytest.raises(ConfigurationError, match=f"set {variable} "):
         resolve_model(f"{prefix}/some-model")
     monkeypatch.setenv(variable, "k")
     model = resolve_model(f"{prefix}/some-model")
-    assert isinstance(model, OpenAIChatModel)
+    assert type(model) is kind
     assert model.model_id == "some-model"
     assert model.provider == prefix.removesuffix("-chat")
     assert model._call.url.startswith("https://")
-    assert model._call.headers == {"authorization": "Bearer k"}
+    assert model._call.headers[header].removeprefix("Bearer ") == "k"
+
+
+def test_azure_is_asked_at_the_address_of_its_resource(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Address and key are both needed; a slash at its end is none too many."""
+    with pytest.raises(ConfigurationError, match="set AZURE_OPENAI_ENDPOINT"):
+        resolve_model("azure/my-deployment")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://acme.openai.azure.com/")
+    with pytest.raises(ConfigurationError, match="set AZURE_OPENAI_API_KEY"):
+        resolve_model("azure/my-deployment")
+    monkeypatch.setenv("AZURE_OPENAI_API_KEY", "k")
+    model = resolve_model("azure/my-deployment")
+    assert isinstance(model, OpenAIChatModel)
+    assert model._call.url == "https://acme.openai.azure.com/openai/v1/chat/completions"
+    assert model.provider == "azure"
 
 
 def test_ollama_needs_no_key() -> None:

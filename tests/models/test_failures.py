@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
@@ -37,7 +37,7 @@ PLACES: dict[str, int | bytes] = {
     "mid tool arguments": b"marker",
 }
 RETRIES = 1
-QUIET = Timeout(first_chunk=0.15, between_chunks=0.15)
+QUIET = Timeout(first_chunk=0.3, between_chunks=0.3)
 each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 
 
@@ -49,12 +49,14 @@ class Row:
         make: an entry of the server's script, from the protocol and the place.
         early, late: the error before the first chunk, and in the middle.
         passing: whether asking again may help, early and late.
+        timeout: what the client waits for; short where waiting is the point.
     """
 
     make: Callable[[ProtocolName, int | bytes], Any]
     early: type[ModelError]
     late: type[ModelError] = ModelError
     passing: tuple[bool, bool] = (True, True)
+    timeout: Timeout = field(default_factory=Timeout)
 
 
 def reported(protocol: ProtocolName, at: int | bytes) -> Any:
@@ -71,7 +73,10 @@ ANYWHERE = {
         lambda _, at: faulty(TURN, "end", at=at), IncompleteStreamError, IncompleteStreamError
     ),
     "silence": Row(
-        lambda _, at: faulty(TURN, "stall", at=at), FirstChunkTimeoutError, ChunkTimeoutError
+        lambda _, at: faulty(TURN, "stall", at=at),
+        FirstChunkTimeoutError,
+        ChunkTimeoutError,
+        timeout=QUIET,
     ),
     "no JSON": Row(
         lambda _, at: faulty(TURN, "garbage", at=at, data=b"\n\ndata: {oops\n\n"),
@@ -163,7 +168,7 @@ async def test_who_reads_along(
     early = place == "before the first chunk"
     entry = row.make(protocol, PLACES[place])
     async with ModelServer([entry], repeat=True) as server:
-        model = server.model(protocol=protocol, max_retries=RETRIES, timeout=QUIET)
+        model = server.model(protocol=protocol, max_retries=RETRIES, timeout=row.timeout)
         chunks, error = await streamed(Agent(model=model, tools=[lookup]))
         asked = len(server.requests)
     assert type(error) is (row.early if early else row.late)
@@ -190,7 +195,7 @@ async def test_who_only_wants_the_result(
     early = place == "before the first chunk"
     entry = row.make(protocol, PLACES[place])
     async with ModelServer([entry], repeat=True) as server:
-        model = server.model(protocol=protocol, max_retries=RETRIES, timeout=QUIET)
+        model = server.model(protocol=protocol, max_retries=RETRIES, timeout=row.timeout)
         with pytest.raises(row.early if early else row.late) as caught:
             await Agent(model=model, tools=[lookup]).generate("hi")
         asked = len(server.requests)
