@@ -36,7 +36,7 @@ from streampipe.errors import (
 )
 from streampipe.models import _call
 from streampipe.models.anthropic import AnthropicDecoder, AnthropicModel
-from streampipe.testing import Turn, agent_scripts, call, delay, fail, reasoning, turn
+from streampipe.testing import Turn, agent_scripts, call, check_model, delay, fail, reasoning, turn
 from streampipe.testing import _anthropic_wire as wire
 from streampipe.tools import tool
 from tests.models.streams import answer, decoded
@@ -180,6 +180,15 @@ async def test_warnings_come_with_the_metadata() -> None:
     assert isinstance(chunks[0], ResponseMetadata)
     assert chunks[0].warnings is not None
     assert "'seed'" in chunks[0].warnings[0]
+
+
+async def test_it_keeps_to_the_contract_of_models() -> None:
+    """Whole, closed after any chunk, and refused."""
+    stream = told(turn(reasoning("hm"), "Hel", "lo", call("f", {"a": 1}, pieces=2)))
+    await check_model(
+        lambda: model_on(Response(stream))[0],
+        failing=lambda: model_on(refusal(500), max_retries=0)[0],
+    )
 
 
 @tool

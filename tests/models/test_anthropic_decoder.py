@@ -384,6 +384,12 @@ def test_an_error_in_the_stream(kind: str, error: type[ModelError], *, retryable
     assert caught.value.is_retryable is retryable
 
 
+def test_an_error_that_says_nothing() -> None:
+    """It is an error all the same."""
+    with pytest.raises(ProviderError):
+        chunks_of(begun(), {"type": "error"})
+
+
 KINDS = (
     ["message_start", "message_delta", "content_block_start", "content_block_delta"] * 2
     + ["content_block_stop", "ping", "error", "odd"]
