@@ -16,7 +16,7 @@ from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import FAULTS, Emit, Escape
 from streampipe.operators._functions import check_function, is_true
 from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
-from streampipe.operators._operator import HOLE, Configured, Op, operator, shown
+from streampipe.operators._operator import HOLE, Configured, Op, check_called, operator, shown
 from streampipe.operators._process import process_all
 from streampipe.operators._record import Recorder, check_recorder, recorded
 from streampipe.operators._scope import check_processors
@@ -51,7 +51,7 @@ class Pipeline(Generic[A, B]):
         """Put operators in a row; with a recorder, each is watched whenever they run.
 
         Raises:
-            ConfigurationError: one is none, or the recorder is none.
+            ConfigurationError: one is none or is not called, or the recorder is none.
         """
         self.operators = tuple(operators)
         self.name = name
@@ -60,6 +60,7 @@ class Pipeline(Generic[A, B]):
             if not callable(element):
                 msg = f"pipe: element {place} is {element!r:.80}, not an operator"
                 raise ConfigurationError(msg)
+            check_called(element, f"pipe: element {place}")
         self.recorder = recorder
         self.flows = all(getattr(element, "flows", False) for element in self.operators)
         parts = [getattr(element, "stages", None) for element in self.operators]
@@ -312,6 +313,7 @@ def _operator_of(element: Any, where: str) -> Op[Chunk, Chunk]:
     """
     if any(hasattr(element, hook) for hook in HOOKS):
         return process_all([element])
+    check_called(element, where)
     if callable(element):
         return cast("Op[Chunk, Chunk]", element)
     msg = f"{where}: takes operators and processors, not {element!r:.80}"

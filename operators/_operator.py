@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from reactivex import Observable
 
+from streampipe.errors import ConfigurationError
 from streampipe.operators._core import Emit, Flowable
 
 A = TypeVar("A")
@@ -25,6 +27,10 @@ WIDEST = 40  # characters of an option in a repr
 
 REGISTRY: dict[str, Callable[..., Any]] = {}
 """Every operator of this package by name."""
+
+
+TAKE_STREAMS = frozenset({"fallback"})
+"""The operators among whose options is a stream."""
 
 
 async def _nothing(emit: Emit[Any]) -> None:
@@ -54,16 +60,49 @@ class Configured:
             ConfigurationError: an option is wrong.
         """
         self._args, self._kwargs = options
-        tried = function(HOLE, *self._args, **self._kwargs)
         self.__name__ = self.name = function.__name__
+        tried = self._tried(function)
         self.__doc__ = function.__doc__
         self._function = function
         self.flows = isinstance(tried, Flowable)
         whole = getattr(tried, "source", None) is HOLE
         self.stages: tuple[Any, ...] | None = getattr(tried, "stages", None) if whole else None
 
+    def _tried(self, function: Callable[..., Observable[Any]]) -> Observable[Any]:
+        """The operator behind the stand-in.
+
+        Raises:
+            ConfigurationError: an option is wrong, missing or one too many; or it is the stream:
+                whoever leaves the parentheses out, or puts the stream first, hands that over.
+        """
+        name, args, kwargs = self.name, self._args, self._kwargs
+        streams = [v for v in (*args[:1], *kwargs.values()) if isinstance(v, Observable)]
+        if streams and name not in TAKE_STREAMS:
+            if len(args) + len(kwargs) == 1:
+                raise ConfigurationError(_not_called(name))
+            msg = f"{name}: the stream is no option: write stream.pipe({_written(name)})"
+            raise ConfigurationError(msg)
+        try:
+            return function(HOLE, *args, **kwargs)
+        except TypeError:
+            try:
+                inspect.signature(function).bind(HOLE, *args, **kwargs)
+            except TypeError as error:
+                options = inspect.signature(function).parameters.values()
+                plain = [str(option.replace(annotation=option.empty)) for option in options]
+                msg = f"{name}: {error}; it is ops.{name}({', '.join(plain[1:])})"
+                raise ConfigurationError(msg) from error
+            raise
+
     def __call__(self, source: Observable[Any]) -> Observable[Any]:
-        """The operator behind `source`."""
+        """The operator behind `source`.
+
+        Raises:
+            ConfigurationError: `source` is no observable.
+        """
+        if not isinstance(source, Observable):
+            msg = f"{self.name}: works on an observable, not on {source!r:.80}"
+            raise ConfigurationError(msg)
         if self.stages is None:
             made = self._function(source, *self._args, **self._kwargs)
             if made is not source:
@@ -90,6 +129,27 @@ def shown(value: object) -> str:
     return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
 
 
+def check_called(element: object, where: str) -> None:
+    """Refuse an operator without its parentheses: `ops.redact` instead of `ops.redact(...)`.
+
+    Raises:
+        ConfigurationError: naming the place.
+    """
+    name = getattr(element, "__name__", None)
+    if isinstance(name, str) and REGISTRY.get(name) is element:
+        raise ConfigurationError(f"{where}: {_not_called(name)}")
+
+
+def _not_called(name: str) -> str:
+    return f"{name} is not called: write {_written(name)}"
+
+
+def _written(name: str) -> str:
+    """An operator as it is written: with dots where it has options."""
+    has_options = inspect.signature(REGISTRY[name]).parameters
+    return f"ops.{name}(...)" if has_options else f"ops.{name}()"
+
+
 def operator(
     function: Callable[Concatenate[Observable[T], P], Observable[R]],
 ) -> Callable[P, Callable[[Observable[T]], Observable[R]]]:
@@ -99,5 +159,13 @@ def operator(
     def configured(*args: P.args, **kwargs: P.kwargs) -> Callable[[Observable[T]], Observable[R]]:
         return Configured(function, (args, kwargs))
 
+    configured.__signature__ = _called_as(function)  # type: ignore[attr-defined]  # for `help`
     REGISTRY[function.__name__] = configured
     return configured
+
+
+def _called_as(function: Callable[..., Any]) -> inspect.Signature:
+    """The signature without the source, which `pipe` gives."""
+    signature = inspect.signature(function)
+    _source, *options = signature.parameters.values()
+    return signature.replace(parameters=options, return_annotation=inspect.Signature.empty)

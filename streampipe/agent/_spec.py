@@ -21,6 +21,7 @@ from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
 from streampipe.models import resolve_model
 from streampipe.operators._core import HIGH_WATER
+from streampipe.operators._operator import check_called
 from streampipe.operators._record import NO_RECORDER, NoRecorder, Recorder, check_recorder
 from streampipe.operators._scope import check_processor_shape
 from streampipe.tools import tools_by_name
@@ -217,6 +218,7 @@ def processor_list(
         place = f"{where}[{index}]"
         if isinstance(element, type):
             check_processor_shape(element, hooks, place)
+        check_called(element, place)
         if hooks is OUTPUT_HOOKS and is_operator(element):
             continue
         check_processor_shape(element, hooks, place)

@@ -1,0 +1,91 @@
+"""Operators that are written wrongly: each is refused where it stands, and told what to write."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from reactivex import Observable
+
+from streampipe import Agent, TextDelta
+from streampipe import operators as ops
+from streampipe.errors import ConfigurationError
+from streampipe.operators._operator import REGISTRY, TAKE_STREAMS
+from streampipe.testing import ScriptedModel
+
+SOURCE = ops.of(TextDelta("0", "a"))
+UNCALLED = sorted(set(REGISTRY) & set(ops.__all__))
+
+
+@pytest.mark.parametrize("name", [name for name in UNCALLED if name not in TAKE_STREAMS])
+def test_an_operator_that_is_not_called_is_refused_behind_a_stream(name: str) -> None:
+    """It is handed the stream in place of its options, and says so."""
+    with pytest.raises(ConfigurationError, match=rf"^{name} is not called: write ops\.{name}\("):
+        SOURCE.pipe(getattr(ops, name))
+
+
+@pytest.mark.parametrize("name", UNCALLED)
+@pytest.mark.parametrize(
+    "build",
+    [
+        ops.pipe,
+        lambda operator: ops.branch(bool, operator),
+        lambda operator: Agent(model=ScriptedModel([["a"]]), output_processors=[operator]).observe(
+            "hi"
+        ),
+    ],
+    ids=["pipe", "branch", "agent"],
+)
+def test_an_operator_that_is_not_called_is_refused_where_it_is_put(build: Any, name: str) -> None:
+    """Nothing has to run for it."""
+    with pytest.raises(ConfigurationError, match=rf": {name} is not called: write ops\.{name}\("):
+        build(getattr(ops, name))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: ops.redact(SOURCE, "a"),  # type: ignore[arg-type]  # the point
+        lambda: ops.process_all(SOURCE, []),  # type: ignore[arg-type, call-arg]  # the point
+        lambda: ops.stop_at("a", close=SOURCE),  # type: ignore[arg-type]  # the point
+    ],
+    ids=["first", "too many", "by keyword"],
+)
+def test_a_stream_among_the_options_is_refused(build: Any) -> None:
+    """An operator takes its options; the stream comes by `pipe`."""
+    with pytest.raises(ConfigurationError, match=r"the stream is no option: write stream\.pipe\("):
+        build()
+
+
+def test_a_stream_is_an_option_of_what_takes_one() -> None:
+    """`fallback` is given one that goes on in place of the source."""
+    assert isinstance(SOURCE.pipe(ops.fallback(SOURCE)), Observable)
+
+
+@pytest.mark.parametrize("source", ["abc", None, ops.fallback(SOURCE)], ids=repr)
+def test_what_is_no_stream_is_no_source(source: Any) -> None:
+    """An operator is not put behind a list, nor behind an operator."""
+    with pytest.raises(ConfigurationError, match="text: works on an observable, not on"):
+        ops.text()(source)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: ops.scan(len), r"scan: missing a required argument: 'seed'.*ops\.scan\(fn"),  # type: ignore[call-overload]  # the point
+        (lambda: ops.text(1), r"text: too many positional arguments.*ops\.text\(\)"),  # type: ignore[call-arg]  # the point
+        (lambda: ops.map_text(str, by=1), r"map_text: got an unexpected keyword argument 'by'"),  # type: ignore[call-arg]  # the point
+    ],
+    ids=["missing", "too many", "unknown"],
+)
+def test_options_that_do_not_fit_are_told_with_those_that_do(build: Any, said: str) -> None:
+    """The message has the operator's name and how it is called."""
+    with pytest.raises(ConfigurationError, match=said):
+        build()
+
+
+@pytest.mark.parametrize("name", UNCALLED)
+def test_help_shows_an_operator_as_it_is_called(name: str) -> None:
+    """Without the source, which `pipe` gives it."""
+    assert "source" not in inspect.signature(getattr(ops, name)).parameters
