@@ -230,11 +230,10 @@ class _Conversation:
 
     def _shown(self, part: Part, role: str) -> list[Fields]:
         """Text and files, whoever gave them."""
-        added = _added(part, self._provider)
         if isinstance(part, TextPart):
-            return [{"text": part.text, **added}] if part.text else []
+            return [{"text": part.text, **_added(part, self._provider)}] if part.text else []
         if isinstance(part, FilePart):
-            return [{**_file(part), **added}]
+            return [{**_file(part), **_added(part, self._provider)}]
         self._told.append(left_out(part, role))
         return []
 
