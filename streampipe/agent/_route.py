@@ -7,7 +7,7 @@ data) goes `p+q`, `r`. Without operators there is one kernel and one way.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,7 @@ from streampipe.chunks import (
 from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._compose import flat, label
-from streampipe.operators._core import Buffer, Emit, Flowable, Operator
+from streampipe.operators._core import Buffer, Emit, Escape, Flowable, Operator
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._process import OutputStage
 from streampipe.operators._record import UNWATCHED, Watch, Watched
@@ -80,6 +80,9 @@ class _Leg:
         for stage in self._stages:
             stage.renew()
 
+    def owns(self, token: object) -> bool:
+        return any(stage.owns(token) for stage in self._stages)
+
 
 class Route:
     """The output processors of a run, and the operators between them."""
@@ -94,13 +97,13 @@ class Route:
         """
         self.bounds: list[Bound] = []
         self._watch = watch
-        self._operators: list[tuple[Operator, Watched]] = []
+        self._operators: list[tuple[Operator, Watched, tuple[Stage, ...]]] = []
         self._legs: list[_Leg] = []
         group: list[Bound] = []
-        for element in _single(elements):
+        for element, checks in _single(elements):
             if is_operator(element):
                 self._legs.append(_Leg(group, watch))
-                self._operators.append((element, watch.lane(label(element))))
+                self._operators.append((element, watch.lane(label(element)), checks))
                 group = []
             else:
                 group.append(Bound(element, scope))
@@ -122,6 +125,10 @@ class Route:
         for leg in self._legs:
             leg.renew()
 
+    def owns(self, token: object) -> bool:
+        """Whether what escapes with this token comes from one of the run's own processors."""
+        return any(leg.owns(token) for leg in self._legs)
+
     def through(self, answer: Observable[Chunk]) -> Flowable[Chunk]:
         """The model's stream on its way through the operators; subscribed to once an attempt."""
         if not self._operators:
@@ -129,9 +136,11 @@ class Route:
 
         async def run(emit: Emit[Chunk]) -> None:  # noqa: ARG001 - it joins behind its own head
             source = fuse(answer, Stage("beside", self._beside))
-            for leg, (operator, lane) in zip(self._legs, self._operators, strict=False):
+            for leg, (operator, lane, checks) in zip(self._legs, self._operators, strict=False):
                 step = partial(self._applied, operator)
                 source = lane.behind(leg.behind(_in_step(source)), operator, step)
+                for check in checks:
+                    source = fuse(source, check)
             if self._last is not None:
                 await _in_step(source).into(self._last)
 
@@ -155,13 +164,34 @@ class Route:
         return beside(operator, _in_step(source))
 
 
-def _single(elements: Iterable[Any]) -> Iterable[Any]:
-    """The elements, and for a pipeline of ours its operators: each of them is a stage."""
+def _single(elements: Iterable[Any]) -> Iterator[tuple[Any, tuple[Stage, ...]]]:
+    """The elements, each with what checks what it emits.
+
+    For a pipeline of ours its operators: each of them is a stage. What they hand to each other is
+    theirs, only the last has to emit chunks.
+    """
     for element in elements:
-        if getattr(element, "flows", False):
-            yield from flat([element])
-        else:
-            yield element
+        row = list(flat([element])) if getattr(element, "flows", False) else [element]
+        for place, single in enumerate(row, 1):
+            ends = is_operator(single) and place == len(row)
+            yield single, (_chunks_of(single),) if ends else ()
+
+
+def _chunks_of(operator: Operator) -> Stage:
+    """Ends the run where an operator emits what is no chunk: nobody behind it could tell it."""
+    name = label(operator).partition("(")[0]
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        def push(item: Any) -> Awaitable[Any] | None:
+            if isinstance(item, Chunk):
+                return emit(item)
+            what = type(item).__name__
+            msg = f"emitted {what}; an operator in output_processors emits chunks"
+            raise Escape(OperatorError(msg, operator=name), stage.token)
+
+        return Opened(push)
+
+    return Stage(name, open_)
 
 
 def _in_step(source: Observable[Chunk]) -> Flowable[Chunk]:
