@@ -1,4 +1,4 @@
-"""The commands: `demo`, `run`, `replay`."""
+"""The commands: `demo`, `run`, `replay`, `doctor`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from typing import Annotated, Any
 try:
     import typer
     from rich.console import Console
+    from rich.markup import escape
 except ImportError as error:
     sys.exit(f"the command needs typer and rich ({error}): pip install 'streampipe-rx[cli]'")
 
 from streampipe.agent import Agent
 from streampipe.chunks import Chunk, ErrorChunk, TextDelta, TripwireChunk, TripwireData
 from streampipe.cli._demo import play
+from streampipe.cli._doctor import LIMIT, CheckResult, check_provider, show_results
 from streampipe.cli._replay import PROTOCOLS, replay_rows, show_rows
-from streampipe.errors import StreampipeError
+from streampipe.errors import ConfigurationError, StreampipeError
 from streampipe.wire import chunk_to_json
 
 FAILED = 1
@@ -107,6 +109,49 @@ def replay(
         raise typer.Exit(FAILED) from error
     show_rows(rows, Console(highlight=False))
     raise typer.Exit(_outcome(chunk for _, client in rows for chunk in client))
+
+
+@app.command()
+def doctor(
+    model: Annotated[
+        str, typer.Argument(help="Which model, as PROVIDER/MODEL, such as openai/gpt-5-mini.")
+    ],
+    *,
+    base_url: Annotated[
+        str | None,
+        typer.Option(help="Where to ask instead; the provider's key is sent there."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds that each check may take.")] = LIMIT,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print results as JSON, one a line.")
+    ] = False,
+) -> None:
+    """Check a provider live, with your own key: streaming, tools, schemas, cancelling, refusals.
+
+    Costs about six short calls, some hundred tokens each. Ends with 1 when something that the
+    provider supports does not work.
+    """
+    try:
+        results = asyncio.run(_doctor(model, base_url, timeout, json=json))
+    except ConfigurationError as error:
+        raise _misuse(str(error)) from error
+    raise typer.Exit(0 if all(result.is_fine for result in results) else FAILED)
+
+
+async def _doctor(
+    model: str, base_url: str | None, limit: float, *, json: bool
+) -> list[CheckResult]:
+    results: list[CheckResult] = []
+    # A sign of life for people only: it says nothing where standard error is no terminal.
+    with Console(stderr=True).status(f"checking {escape(model)}"):
+        async for result in check_provider(model, base_url=base_url, limit=limit):
+            results.append(result)
+            if json:
+                sys.stdout.buffer.write(result.to_json() + b"\n")
+                sys.stdout.buffer.flush()
+    if not json:
+        show_results(results, Console(highlight=False))
+    return results
 
 
 def _outcome(chunks: Iterable[Chunk]) -> int:
