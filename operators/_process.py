@@ -88,6 +88,10 @@ class OutputStage:
         """Whether any hook is a coroutine function."""
         return any(self._is_async)
 
+    def owns(self, token: object) -> bool:
+        """Whether what escapes with this token was raised by one of these hooks."""
+        return token is self._token
+
     def renew(self) -> None:
         """A new step: bring the args up to date with the run."""
         for (_, args, _, _), bound in zip(self._stages, self._bound, strict=True):

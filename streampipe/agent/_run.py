@@ -33,7 +33,7 @@ from reactivex.subject import Subject
 
 from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector, opening_first, settle
-from streampipe.agent._ending import discard, tripwire_data
+from streampipe.agent._ending import tripwire_data
 from streampipe.agent._model import call_model
 from streampipe.agent._output import growing, output_of
 from streampipe.agent._retries import ApiRetry, Retries
@@ -70,7 +70,7 @@ from streampipe.contracts import (
 from streampipe.errors import StreampipeError
 from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
 from streampipe.operators import catch_api_error, concat, create, feedback, of
-from streampipe.operators._core import Emit, Flowable, is_cancel, unwrapped
+from streampipe.operators._core import Emit, Escape, Flowable, is_cancel
 from streampipe.operators._hooks import (
     ModelAnswer,
     ModelCall,
@@ -167,8 +167,14 @@ class Execution:
             failure = StreampipeError(msg)
             failure.__cause__ = error
             await self._failed(failure)
-        except BaseException as error:  # noqa: BLE001 - becomes the run's error chunk
-            await self._failed(unwrapped(error))
+        except Escape as escape:
+            if not self._route.owns(escape.stage):  # an operator behind the run: its own failure
+                raise
+            await self._failed(escape.error)
+        except BaseException as error:
+            if self._finished:  # whoever was given the end of the run has failed with it
+                raise
+            await self._failed(error)
 
     def step(self, request: StepRequest, again: Subject[StepRequest]) -> Flowable[Chunk]:
         """One turn of the loop."""
@@ -416,6 +422,11 @@ class Execution:
 
     # --- cancelling ------------------------------------------------------------------------
 
+    @property
+    def aborted(self) -> bool:
+        """Whether the run was stopped: then nobody has to have read what it still sends."""
+        return self._aborted is not None
+
     def _on_signal(self) -> None:
         if self._task is not None:
             loop = self._task.get_loop()
@@ -465,11 +476,7 @@ class Execution:
             return
         self._finished = isinstance(chunk, FinishChunk)
         wait = self.client(chunk)
-        if wait is None:
-            return
-        if self._finished or self._aborted is not None:  # nobody has to read the end of the run
-            discard(wait)
-        else:
+        if wait is not None:
             await wait
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 from reactivex import Observable
 
 from streampipe.agent._run import Execution
-from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta
+from streampipe.chunks import Chunk, FinishChunk, ObjectChunk, ObjectResult, TextDelta
 from streampipe.contracts import RunResult
 from streampipe.errors import RunStateError
 from streampipe.operators._bridge import flowable
@@ -55,7 +55,9 @@ class _Broadcast:
             if buffer.put(chunk):
                 full = True
         if full:
-            return self._room()
+            # The end of a run is given; whether anybody has room for more is no matter then.
+            is_last = isinstance(chunk, FinishChunk) or self.execution.aborted
+            return None if is_last else self._room()
         self._turn += 1
         if self._turn % FAIR_SHARE:
             return None
