@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from streampipe import contracts
+from streampipe import TripWire, contracts
 from streampipe.contracts import HOOKS, HookArgs
+from streampipe.errors import ProcessorError
+from streampipe.testing import check_processor
+from tests.test_docs import run_page
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "processors.md"
 TEXT = PAGE.read_text(encoding="utf-8")
@@ -51,3 +54,26 @@ def test_a_hook_has_a_section_with_an_example(hook: str) -> None:
     found = re.search(rf"^## {hook}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     assert found, f"there is no section about {hook}"
     assert f"def {hook}(self, args):" in found[1]
+
+
+# The page's stream processors, and what they fail with by their own will.
+STREAMING: dict[str, tuple[type[BaseException], ...]] = {
+    "Sentences": (),
+    "Score": (),
+    "Percent": (),
+    "Stubborn": (TripWire,),
+    "Broken": (ProcessorError,),
+}
+
+
+def test_the_page_s_stream_processors_are_all_looked_at() -> None:
+    """Whoever adds one to the page says here what it promises."""
+    hook = r"^class (\w+)\b[^\n]*:\n(?:[ ]{4}.*\n|\n)*?    def process_output_stream"
+    assert sorted(STREAMING) == sorted(re.findall(hook, TEXT, re.MULTILINE))
+
+
+def test_the_page_s_stream_processors_keep_the_laws() -> None:
+    """What is shown to be copied loses no metadata, mixes no parts and lets nothing overtake."""
+    names = run_page(TEXT, str(PAGE))
+    for name, fails in STREAMING.items():
+        check_processor(names[name], fails=fails)
