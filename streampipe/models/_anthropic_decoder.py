@@ -306,7 +306,7 @@ class AnthropicDecoder:
             case "content_block_start":
                 return self._start(data)
             case "content_block_stop":
-                block = self._open.pop(self._index(data), None)
+                block = self._open.pop(_index(data), None)
                 return block.close() if block is not None else []
             case "message_start":
                 return self._begin(typed(data.get("message"), dict, "message"))
@@ -381,13 +381,10 @@ class AnthropicDecoder:
 
     # --- blocks ----------------------------------------------------------------------------
 
-    def _index(self, data: dict[str, Any]) -> int:
-        return typed(data.get("index"), int, "index")
-
     def _block(self, data: dict[str, Any]) -> _Block:
         index = data.get("index")
         if not isinstance(index, int):
-            index = self._index(data)
+            index = _index(data)
         block = self._open.get(index)
         if block is None:
             msg = f"a piece of content block {index}, which is not open: {data!r:.{EXCERPT}}"
@@ -395,7 +392,7 @@ class AnthropicDecoder:
         return block
 
     def _start(self, data: dict[str, Any]) -> list[Chunk]:
-        index = self._index(data)
+        index = _index(data)
         block = typed(data.get("content_block"), dict, "content_block")
         kind = typed(block.get("type"), str, "content_block.type")
         out = self._begin({}) if self._message is None else []
@@ -442,6 +439,10 @@ class AnthropicDecoder:
             is_error=True if failed or block.get("is_error") is True else None,
             provider_executed=True,
         )
+
+
+def _index(event: dict[str, Any]) -> int:
+    return typed(event.get("index"), int, "index")
 
 
 def _usage(raw: Mapping[str, Any]) -> Usage:

@@ -186,7 +186,7 @@ async def test_it_keeps_to_the_contract_of_models() -> None:
     """Whole, closed after any chunk, and refused."""
     stream = told(turn(reasoning("hm"), "Hel", "lo", call("f", {"a": 1}, pieces=2)))
     await check_model(
-        lambda: model_on(Response(stream))[0],
+        lambda: model_on(Response(stream), Response(stream))[0],  # closed, it is asked again
         failing=lambda: model_on(refusal(500), max_retries=0)[0],
     )
 
