@@ -47,6 +47,7 @@ REASONS: Mapping[str, str] = {
     "TOO_MANY_TOOL_CALLS": "error",
     "UNEXPECTED_TOOL_CALL": "error",
 }
+_OK = "OUTCOME_OK"
 CODE = "code_execution"  # the tool that runs what the model writes; the protocol has no name for it
 
 _READ = frozenset({"content", "finishReason", "index", "tokenCount"})
@@ -110,7 +111,7 @@ class GoogleDecoder:
         self._parts = Parts()
         self._call: _Call | None = None  # the call whose arguments are still to come
         self._called = False  # a function of the caller's
-        self._run: tuple[str, str] | None = None  # id and name of the newest call run over there
+        self._run: ToolCall | None = None  # the newest one that ran at the provider
         self._sources: set[str] = set()
         self._reason = ""
         self._is_blocked = False
@@ -353,32 +354,33 @@ class GoogleDecoder:
     def _run_begins(
         self, kind: str, tool: str, value: dict[str, Any], signature: str, out: list[Chunk]
     ) -> None:
-        call_id = typed(value.get("id"), str, f"{kind}.id")
-        self._run = (call_id or f"call_{new_id()}", tool)
+        call_id = typed(value.get("id"), str, f"{kind}.id") or f"call_{new_id()}"
         args = value
         if kind == "toolCall":
             args = typed(value.get("args"), dict, "toolCall.args")
         noted = self._signed(signature, **{kind: value})
+        self._run = ToolCall(call_id, tool, args, provider_executed=True, provider_metadata=noted)
         out += (
-            ToolCallInputStart(*self._run, provider_executed=True),
-            ToolCallDelta(self._run[0], _json(args, kind)),
-            ToolCallInputEnd(self._run[0]),
-            ToolCall(*self._run, args, provider_executed=True, provider_metadata=noted),
+            ToolCallInputStart(call_id, tool, provider_executed=True),
+            ToolCallDelta(call_id, _json(args, kind)),
+            ToolCallInputEnd(call_id),
+            self._run,
         )
 
     def _run_ends(self, kind: str, value: dict[str, Any], signature: str, out: list[Chunk]) -> None:
         """A result, as it came; its signature stands in it, since a stored result has no other."""
-        run_id, tool = self._run or (f"call_{new_id()}", CODE)
         call_id = typed(value.get("id"), str, f"{kind}.id")
-        if kind == "toolResponse":
-            tool = typed(value.get("toolType"), str, "toolResponse.toolType").lower() or tool
-        outcome = value.get("outcome", "OUTCOME_OK")
+        run = self._run
+        if run is None or call_id not in ("", run.tool_call_id):
+            tool = typed(value.get("toolType"), str, f"{kind}.toolType").lower()
+            run = ToolCall(call_id or f"call_{new_id()}", tool or CODE)
         out.append(
             ToolResult(
-                call_id or run_id,
-                tool,
+                run.tool_call_id,
+                run.tool_name,
                 {**value, "thoughtSignature": signature} if signature else value,
-                is_error=None if outcome == "OUTCOME_OK" else True,
+                run.args,
+                is_error=True if value.get("outcome", _OK) != _OK else None,
                 provider_executed=True,
             ),
         )

@@ -216,6 +216,7 @@ def test_code_that_ran_at_the_provider() -> None:
         made.tool_call_id,
         "code_execution",
         {**result, "thoughtSignature": "t"},
+        code,
         provider_executed=True,
     )
 
@@ -228,7 +229,12 @@ def test_code_that_failed() -> None:
         event(reason="STOP"),
     )
     assert chunks[-2] == ToolResult(
-        "1", "code_execution", result, is_error=True, provider_executed=True
+        "1",
+        "code_execution",
+        result,
+        {"id": "1", "code": "x"},
+        is_error=True,
+        provider_executed=True,
     )
 
 
@@ -240,4 +246,24 @@ def test_a_search_at_the_provider() -> None:
     made, result = chunks[-3:-1]
     assert isinstance(made, ToolCall)
     assert (made.tool_name, made.args) == ("google_search_web", {"queries": ["x"]})
-    assert result == ToolResult("1", "google_search_web", found, provider_executed=True)
+    assert result == ToolResult(
+        "1", "google_search_web", found, {"queries": ["x"]}, provider_executed=True
+    )
+
+
+def test_results_by_id() -> None:
+    """Two searches side by side: a result of the older one is its own; one of none is kept."""
+    searched = [
+        {"toolCall": {"id": str(number), "toolType": "GOOGLE_MAPS", "args": {}}}
+        for number in range(2)
+    ]
+    found = [{"toolResponse": {"id": number, "toolType": "GOOGLE_MAPS"}} for number in ("0", "1")]
+    stray = {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}
+    chunks = chunks_of(event(*searched, *found, reason="STOP"))
+    results = [chunk for chunk in chunks if isinstance(chunk, ToolResult)]
+    assert [(r.tool_call_id, r.tool_name) for r in results] == [
+        ("0", "google_maps"),
+        ("1", "google_maps"),
+    ]
+    (alone,) = (c for c in chunks_of(event(stray, reason="STOP")) if isinstance(c, ToolResult))
+    assert (alone.tool_name, alone.result) == ("code_execution", stray["codeExecutionResult"])

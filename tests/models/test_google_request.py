@@ -47,6 +47,8 @@ class Body(BaseModel):
 SIGNED = {"google": {"thoughtSignature": "c2ln"}}
 CODE = {"language": "PYTHON", "code": "1"}
 RAN = {"outcome": "OUTCOME_OK", "output": "1"}
+ALPHABET = str.maketrans("-_", "+/")
+
 TOOL = ToolSpec(
     "look", "Look it up.", {"type": "object", "properties": {"id": {"type": "integer"}}}
 )
@@ -59,8 +61,18 @@ def judged(body: dict[str, Any]) -> dict[str, Any]:
     """
     sent = orjson.loads(orjson.dumps(body))
     read = Body.model_validate(sent)
-    assert read.model_dump(mode="json", by_alias=True, exclude_unset=True) == sent
+    written = read.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    assert in_one_alphabet(written) == in_one_alphabet(sent)
     return body
+
+
+def in_one_alphabet(value: Any) -> Any:
+    """JSON values with base64 in one of its two alphabets: pydantic writes that of URLs."""
+    if isinstance(value, dict):
+        return {name: in_one_alphabet(inner) for name, inner in value.items()}
+    if isinstance(value, str):
+        return value.translate(ALPHABET)
+    return [in_one_alphabet(inner) for inner in value] if isinstance(value, list) else value
 
 
 def body_of(
