@@ -96,6 +96,7 @@ class OutputStage:
         """A new step: bring the args up to date with the run."""
         for (_, args, _, _), bound in zip(self._stages, self._bound, strict=True):
             args.retry_count = bound.scope.retry_count
+            args.tracing_context = bound.scope.trace.context
 
     def _stage(self, bound: Bound, index: int) -> _Stage:
         window: int | None = getattr(bound.processor, "stream_window", None)
@@ -110,7 +111,8 @@ class OutputStage:
             message_list=bound.scope.message_list,
         )
         remember = None if window == 0 else history.append
-        return getattr(bound.processor, HOOK), args, remember, index + 1
+        hook = bound.scope.trace.stream_hook(getattr(bound.processor, HOOK), bound.id)
+        return hook, args, remember, index + 1
 
     def _call(self, index: int, part: Chunk) -> Any:
         """Give a chunk to one stage: what the kernels do inline."""

@@ -23,6 +23,7 @@ from streampipe.contracts import (
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import MessageList, new_id
 from streampipe.operators._core import FAULTS, is_cancel
+from streampipe.operators._trace import UNTRACED, Trace
 
 log = logging.getLogger("streampipe")
 DONE = Done()
@@ -73,7 +74,7 @@ class Scope:
     steps: list[StepResult] = field(default_factory=list[StepResult])
     retry_count: int = 0
     step_number: int = 0
-    tracing_context: Any = None
+    trace: Trace = UNTRACED
     stopped: bool = False  # a cancel is on its way; it arrives where the run waits next
     send: Callable[[Chunk], Awaitable[Any] | None] = field(default=lambda _: None)
     outbox: list[Chunk] = field(default_factory=list[Chunk])
@@ -157,7 +158,7 @@ class Bound:
             "abort": abort or self.abort,
             "retry_count": scope.retry_count,
             "request_context": scope.request_context,
-            "tracing_context": scope.tracing_context,
+            "tracing_context": scope.trace.context,
             "abort_signal": scope.abort_signal,
             "writer": writer or self._writer,
             "run_id": scope.run_id,
@@ -165,13 +166,16 @@ class Bound:
             "state": self.state,
         }
 
-    async def call(self, hook: str, args: Any) -> Any:
+    def call(self, hook: str, args: Any) -> Awaitable[Any]:
         """Call a hook, sync or async; a pulled wire counts even if the hook swallowed it.
 
         Raises:
             TripWire: the hook called `abort`.
             ProcessorError: it raised anything else.
         """
+        return self.scope.trace.hook(self._call, self.id)(hook, args)
+
+    async def _call(self, hook: str, args: Any) -> Any:
         try:
             result = getattr(self.processor, hook)(args)
             if inspect.isawaitable(result):

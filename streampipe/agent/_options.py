@@ -10,6 +10,7 @@ from streampipe.abort import AbortSignal
 from streampipe.contracts import Model, ProcessInputStepArgs, StepResult, ToolChoice
 from streampipe.errors import ConfigurationError
 from streampipe.operators import Recorder
+from streampipe.tracing import Tracing
 
 StopWhen = Callable[[list[StepResult]], Awaitable[bool] | bool]
 Processors = Sequence[Any] | Callable[[Any], Sequence[Any]]
@@ -37,6 +38,8 @@ class AgentOptions(TypedDict, total=False):
         structured_output: a pydantic model, dataclass, TypedDict or JSON schema of the answer.
         high_water: how many chunks may lie unread before the model has to wait, 256 unless set.
         recorder: a `Recorder` that notes what every stage does with every chunk.
+        tracing: a `Tracing` or True: the run is told in OpenTelemetry spans; False: it is not;
+            None: it is where the program has set up a tracer provider.
         memory: refused in this version.
     """
 
@@ -57,6 +60,7 @@ class AgentOptions(TypedDict, total=False):
     structured_output: Any
     high_water: int
     recorder: Recorder | None
+    tracing: Tracing | bool | None
     memory: Any
 
 

@@ -27,6 +27,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from reactivex.subject import Subject
@@ -99,6 +100,7 @@ class Execution:
             request_context=spec.request_context,
             abort_signal=spec.abort_signal,
             message_list=MessageList(system=spec.system),
+            trace=spec.tracing.open(spec.agent, spec.model, spec.thread),
         )
         self.result = RunResult(self.scope.run_id)
         self._input = bind(spec.input_processors, self.scope)
@@ -125,6 +127,9 @@ class Execution:
 
     async def into(self, emit: Emit[Chunk]) -> None:
         """The whole run, pushed into `emit`; ends with one `finish` chunk, whatever happens."""
+        await self.scope.trace.run(self._into, self.result, self.spec.messages)(emit)
+
+    async def _into(self, emit: Emit[Chunk]) -> None:
         self.client = emit = self._watch.client(emit)
         self.collector = Collector(self.scope, emit, (self.spec.thread, self.spec.resource))
         self.head = self.scope.send = self._route.compile(self.collector.push)
@@ -198,7 +203,7 @@ class Execution:
             except TripWire as wire:
                 await self._retry(wire, turn)
 
-        return create(guarded)
+        return create(self.scope.trace.step(guarded, request.number, request.attempt))
 
     # --- the stages ------------------------------------------------------------------------
 
@@ -246,13 +251,11 @@ class Execution:
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
         answer = ModelAnswer(call)
-        turn.finish = await call_model(
-            answer,
-            self.scope,
-            emit,
-            keep=self._keeps_chunks,
-            check=self._provider_result,
-        )
+        check, keep = self._provider_result, self._keeps_chunks
+        ask = partial(call_model, answer, self.scope, keep=keep, check=check)
+        is_replayed = call.replay is not None
+        traced = self.scope.trace.model(ask, call.model, call.request, is_replayed=is_replayed)
+        turn.finish = await traced(emit)
         turn.answer = answer
         self.result.usage += turn.finish.usage or Usage()
 
@@ -373,6 +376,7 @@ class Execution:
         await self._report(wire)
         await self._void()
         told = self._retries.grant(wire)
+        self.scope.trace.retried(wire)
         self._route.renew()
         await self._lifecycle(StepFinish("retry", tripwire=tripwire_data(wire)))
         request = turn.request
@@ -385,6 +389,7 @@ class Execution:
 
     async def _blocked(self, wire: TripWire) -> None:
         await self._report(wire)
+        self.scope.trace.blocked(wire)
         self.result.tripwire = tripwire_data(wire)
         await self._end(tripwire_chunk(wire), "other")
 
@@ -414,6 +419,7 @@ class Execution:
         if isinstance(wire, ApiRetry) or getattr(wire, "reported", False):
             return
         wire.reported = True  # type: ignore[attr-defined]  # a note on our own signal
+        self.scope.trace.violated(wire)
         for bound in (*self._input, *self._route.bounds, *self._errors):
             if bound.id == wire.processor_id:
                 violation = ProcessorViolation(wire.processor_id, wire.reason, wire.metadata)

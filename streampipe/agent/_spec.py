@@ -25,6 +25,7 @@ from streampipe.operators._operator import check_called
 from streampipe.operators._record import NO_RECORDER, NoRecorder, Recorder, check_recorder
 from streampipe.operators._scope import check_processor_shape
 from streampipe.tools import tools_by_name
+from streampipe.tracing import NoTracing, Tracing, tracing_of
 
 MAX_STEPS = 10
 TOOL_CONCURRENCY = 10
@@ -59,6 +60,7 @@ class RunSpec:
     thread: str | None
     resource: str | None
     recorder: Recorder | NoRecorder
+    tracing: Tracing | NoTracing
 
 
 def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
@@ -111,6 +113,7 @@ def resolve(agent: Any, prompt: Any, options: Mapping[str, Any]) -> RunSpec:
         thread=get("thread"),
         resource=get("resource"),
         recorder=_recorder(get("recorder")),
+        tracing=tracing_of(get("tracing")),
     )
 
 

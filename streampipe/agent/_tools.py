@@ -147,7 +147,7 @@ class ToolRun:
     async def _one(self, index: int, call: ToolCall) -> None:
         try:
             async with self._slots:
-                self._outcomes[index] = await self._execute(call)
+                self._outcomes[index] = await self._scope.trace.tool(self._execute)(call)
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if task is not None and task.cancelling():
