@@ -106,15 +106,13 @@ class _Items:
     def _assistant(self, part: Part) -> None:
         if isinstance(part, ReasoningPart):
             self._reasoning(part)
-            return
-        item = own_metadata(part, self._provider).get("item")
-        if isinstance(part, ToolCallPart):
+        elif isinstance(part, ToolCallPart):
             self._call(part)
         elif isinstance(part, TextPart):
             if part.text:
                 self._text(part)
-        elif isinstance(part, FilePart) and isinstance(item, Mapping):
-            self._put({**item, "result": part.data})
+        elif isinstance(part, FilePart) and "item" in own_metadata(part, self._provider):
+            self._put({**own_metadata(part, self._provider)["item"], "result": part.data})
         else:
             self._told.append(left_out(part, "assistant"))
 
@@ -188,7 +186,10 @@ class _Items:
 
 def _retold(item: Mapping[str, Any], part: ToolCallPart) -> Item:
     """A call's item, with the arguments that the part has now."""
-    made = {name: value for name, value in item.items() if name != "created_by"}
+    made = dict(item)
+    made.pop("created_by", None)  # what answers have and requests must not
+    if made["type"] == "custom_tool_call":
+        made.pop("status", None)
     if "call_id" in made:
         made["call_id"] = part.tool_call_id
     if isinstance(part.args, Mapping):

@@ -10,8 +10,6 @@ import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
-from pydantic import TypeAdapter
 
 from streampipe.agent import Agent
 from streampipe.chunks import (
@@ -36,6 +34,7 @@ from streampipe.models._sse import EventStream
 from streampipe.models.openai_responses import ResponsesDecoder, encode_request
 from streampipe.testing._chunk_laws import unclosed
 from tests.models.streams import answer, cut, decoded, recorded
+from tests.models.test_responses_request import judged
 
 RECORDED = recorded("openai-responses")
 ERRORS: dict[str | None, type[ModelError]] = {
@@ -203,8 +202,6 @@ def test_a_small_recording_may_be_cut_at_every_byte(path: Path) -> None:
 
 # --- the next request ------------------------------------------------------------------------
 
-JUDGE = TypeAdapter[Any](ResponseCreateParamsStreaming)
-
 
 class Replayed:
     """A model that answers with the chunks of a recording."""
@@ -232,9 +229,7 @@ async def asked_next(chunks: list[Chunk]) -> list[dict[str, Any]]:
     warnings: list[str] = []
     body = encode_request(ModelRequest(conversation.prompt()), "gpt-5", warnings=warnings)
     assert not warnings
-    sent = orjson.loads(orjson.dumps(body))
-    JUDGE.dump_json(JUDGE.validate_python(sent, strict=True))  # the dump reads lazy lists, too
-    items: list[dict[str, Any]] = sent["input"]
+    items: list[dict[str, Any]] = judged(body)["input"]
     return items
 
 
