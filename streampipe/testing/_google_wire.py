@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -55,10 +56,10 @@ def events(
     def event(part: Part, reason: str | None = None, **more: Any) -> bytes:
         return _event(_answer([part], reason, number, model, **more))
 
-    for place, piece in enumerate(turn.pieces):
+    for piece, parts in _told(turn, number):
         if isinstance(piece, Delay | Failure):
             yield piece
-        for part in _parts(piece, f"call-{number}-{place}"):
+        for part in parts:
             yield event(part)
     if not turn.incomplete:
         more = {"usageMetadata": _usage(turn)} if usage else {}
@@ -67,24 +68,33 @@ def events(
 
 def completion(turn: Turn, number: int, model: str) -> dict[str, Any]:
     """The answer to a request that does not ask for a stream."""
-    parts: list[Part] = []
-    for place, piece in enumerate(turn.pieces):
-        whole = replace(piece, pieces=1) if isinstance(piece, Call) else piece
-        parts += _parts(whole, f"call-{number}-{place}")
+    whole = tuple(replace(p, pieces=1) if isinstance(p, Call) else p for p in turn.pieces)
+    parts = [part for _, told in _told(replace(turn, pieces=whole), number) for part in told]
     return _answer(parts, _reason(turn), number, model, usageMetadata=_usage(turn))
 
 
-def _parts(piece: Piece, default_id: str) -> Iterator[Part]:
-    """What a piece of a script says; the server refuses other pieces when it is built."""
-    match piece:
-        case str():
-            yield {"text": piece}
-        case Reasoning():
-            yield {"text": piece.text, "thought": True}
-        case Call():
-            yield from _call(piece, default_id)
-        case _:
-            pass
+def _told(turn: Turn, number: int) -> Iterator[tuple[Piece, list[Part]]]:
+    """Each piece, with the parts that tell it; the server refuses other pieces when it is built.
+
+    Of the calls of an answer the first is signed, as Gemini does it.
+    """
+    is_signed = False
+    for place, piece in enumerate(turn.pieces):
+        parts: list[Part] = []
+        match piece:
+            case str():
+                parts = [{"text": piece}]
+            case Reasoning():
+                parts = [{"text": piece.text, "thought": True}]
+            case Call():
+                parts = list(_call(piece, f"call-{number}-{place}"))
+                if parts and not is_signed:
+                    is_signed = True
+                    signature = b64encode(f"signature-{number}-{place}".encode())
+                    parts[0]["thoughtSignature"] = signature.decode()
+            case _:
+                pass
+        yield piece, parts
 
 
 def _answer(
