@@ -41,6 +41,7 @@ from streampipe.models._endpoint import HttpModel
 from streampipe.tools import tool
 
 LIMIT = 60.0  # seconds that a check may take
+BURST = 10_000  # chunks a second that no model writes: something has collected them
 CLOSING = 1.0  # seconds that a cancelled call may take to let go of its connection
 WIDEST = 300  # characters that a row says of what was seen
 EXCERPT = 60  # characters of an answer's text that are quoted
@@ -126,6 +127,7 @@ class _Pace:
     began: float = field(default_factory=lambda: asyncio.get_running_loop().time())
     first: float | None = None
     pieces: int = 0
+    texts: int = 0
     _gaps: int = 0
     _spent: float = 0.0
     _last: float | None = None
@@ -144,6 +146,7 @@ class _Pace:
             self._spent += now - self._last
         self._last = now
         self.pieces += 1
+        self.texts += isinstance(chunk, TextDelta)
         return True
 
     @property
@@ -192,9 +195,13 @@ async def _text(provider: _Provider, pace: _Pace) -> _Found:
     ended = f"finish reason {result.finish_reason!r}; {_told(result.usage)}"
     if not result.text.strip():
         return _Found("failed", f"an answer without text; {ended}")
-    if pace.pieces == 1:
-        return _Found("ok", f"does not stream: all came in one piece; {ended}")
-    return _Found("ok", f"streams: {pace.pieces} pieces; {ended}{_warnings(result)}")
+    if pace.texts == 1:
+        came = "does not stream: all came in one piece"
+    elif pace.rate is None or pace.rate > BURST:
+        came = f"does not stream: {pace.texts} pieces came all at once"
+    else:
+        came = f"streams: {pace.texts} pieces"
+    return _Found("ok", f"{came}; {ended}{_warnings(result)}")
 
 
 async def _reasoning(provider: _Provider, _pace: _Pace) -> _Found:
@@ -415,9 +422,10 @@ def _provider(router_id: str, base_url: str | None) -> _Provider:
     model, unknown = (_model(each, base_url) for each in (router_id, f"{prefix}/{UNKNOWN}"))
     if not isinstance(model, HttpModel):
         return _Provider(model, unknown, f"a {type(model).__name__} of your own")
-    secret = model._call.secret  # noqa: SLF001 - whoever keeps it out of sight has to know it
+    # Whoever keeps secrets out of sight has to know them.
+    address, secret = model._base_url, model._call.secret  # noqa: SLF001
     key = "with a key" if secret else "without a key"
-    return _Provider(model, unknown, f"asking {_public(model._base_url)} {key}", secret)  # noqa: SLF001 - an address without its secrets
+    return _Provider(model, unknown, f"asking {_public(address)} {key}", secret)
 
 
 def _model(router_id: str, base_url: str | None) -> Model:
