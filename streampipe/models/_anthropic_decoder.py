@@ -177,13 +177,22 @@ class _Call:
 
     __slots__ = ("_calls", "_executed", "_input", "_metadata", "_name", "_pieces", "id")
 
-    def __init__(self, block: dict[str, Any], provider: str, calls: dict[str, ToolCall]) -> None:
+    def __init__(
+        self,
+        block: dict[str, Any],
+        provider: str,
+        ids: set[str],
+        calls: dict[str, ToolCall],
+    ) -> None:
         kind = block["type"]
         name = typed(block.get("name"), str, "content_block.name")
         if not name:
             msg = f"content_block.name is missing: {block!r:.{EXCERPT}}"
             raise ProviderStreamError(msg)
-        self.id = typed(block.get("id"), str, "content_block.id") or f"toolu_{new_id()}"
+        self.id = typed(block.get("id"), str, "content_block.id")
+        if not self.id or self.id in ids:  # each call of an answer has one of its own
+            self.id = f"toolu_{new_id()}"
+        ids.add(self.id)
         self._name = name
         self._executed = _CALLS[kind]
         self._input = typed(block.get("input"), dict, "content_block.input")
@@ -265,6 +274,7 @@ class AnthropicDecoder:
         self._early: list[Chunk] = []  # what came before it: metadata have to be first
         self._open: dict[int, _Block] = {}
         self._count = 0  # of parts: blocks are counted anew with every message
+        self._ids: set[str] = set()  # of all calls
         self._calls: dict[str, ToolCall] = {}  # of the provider's own tools
         self._sources = _Sources(provider)
         self._reason: str | None = None
@@ -409,7 +419,7 @@ class AnthropicDecoder:
             thinking = _Thinking(self._part_id(), self._provider)
             opened, begun = thinking, thinking.start(block)
         elif kind in _CALLS:
-            call = _Call(block, self._provider, self._calls)
+            call = _Call(block, self._provider, self._ids, self._calls)
             opened, begun = call, call.start()
         else:
             opened, begun = _Other(), [self._whole(kind, block, data)]

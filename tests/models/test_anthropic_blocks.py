@@ -173,13 +173,18 @@ def test_who_called_is_noted() -> None:
     )
 
 
-def test_a_call_without_an_id_gets_one() -> None:
-    """Two of them are told apart."""
+@pytest.mark.parametrize("call_id", [None, "", "1"])
+def test_each_call_has_an_id_of_its_own(call_id: str | None) -> None:
+    """One that has none, or one that was given before, gets one."""
     chunks = answered(
-        opened("tool_use", 0, name="f"), closed(0), opened("tool_use", 1, name="f"), closed(1)
+        opened("tool_use", 0, id=call_id, name="f"),
+        closed(0),
+        opened("tool_use", 1, id=call_id, name="f"),
+        closed(1),
     )
-    ids = {chunk.tool_call_id for chunk in chunks if isinstance(chunk, ToolCall)}
-    assert len(ids) == 2
+    ids = [chunk.tool_call_id for chunk in chunks if isinstance(chunk, ToolCall)]
+    assert len(set(ids)) == 2
+    assert ids[0] == call_id or not call_id
 
 
 def test_a_call_that_begins_twice_is_made_once() -> None:

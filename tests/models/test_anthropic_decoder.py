@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Any
 
@@ -390,54 +391,80 @@ def test_an_error_that_says_nothing() -> None:
         chunks_of(begun(), {"type": "error"})
 
 
-KINDS = (
-    ["message_start", "message_delta", "content_block_start", "content_block_delta"] * 2
-    + ["content_block_stop", "ping", "error", "odd"]
-)  # fmt: skip
-BLOCKS = st.sampled_from(
-    ["text", "thinking", "tool_use", "server_tool_use", "mcp_tool_result", "redacted_thinking"]
-)
-DELTAS = st.sampled_from(
-    ["text_delta", "thinking_delta", "signature_delta", "input_json_delta", "citations_delta"]
-)
-FIELDS = st.sampled_from(
-    [
-        *("text", "thinking", "signature", "partial_json", "citation", "citations", "id", "name"),
-        *("input", "content", "tool_use_id", "usage", "stop_reason", "model"),
-    ],
-)
-INNER = st.builds(
-    lambda kind, fields: {**fields, "type": kind},
-    BLOCKS | DELTAS,
-    st.dictionaries(FIELDS, JSON | st.text(), max_size=3),
-)
-EVENTS = st.builds(
-    lambda kind, index, inner, fields: {
-        **fields,
-        "type": kind,
-        "index": index,
-        "content_block": inner,
-        "delta": inner,
-        "message": {**inner, "content": inner.get("content")},
-    },
-    st.sampled_from(KINDS),
-    st.integers(0, 1) | JSON,
-    INNER,
-    st.dictionaries(st.sampled_from(["usage", "error", "context_management"]), JSON, max_size=1),
-)
+TOOL = {"id": "1", "name": "f"}
+GOOD = [
+    event
+    for index in (0, 1)
+    for event in (
+        opened("text", index, text="a", citations=[{"url": "b"}]),
+        opened("thinking", index, thinking="a", signature="b"),
+        opened("tool_use", index, **TOOL, input={}),
+        opened("server_tool_use", index, **TOOL, input={"a": 1}),
+        opened("mcp_tool_result", index, tool_use_id="1", content=[], is_error=True),
+        opened("redacted_thinking", index, data="a"),
+        opened("compaction", index, content=None),
+        piece("text_delta", index, text="a"),
+        piece("thinking_delta", index, thinking="a"),
+        piece("signature_delta", index, signature="a"),
+        piece("input_json_delta", index, partial_json="{}"),
+        piece("citations_delta", index, citation={"url": "a"}),
+        closed(index),
+    )
+] + [
+    begun(id="1"),
+    begun([{"type": "tool_use", **TOOL}, {"type": "text", "text": "a"}], id="2"),
+    reason(usage={"output_tokens": 1, "output_tokens_details": {"thinking_tokens": 1}}),
+    {"type": "ping"},
+    {"type": "odd"},
+]
+FOLLOWS = {
+    "tool-call-input-streaming-start": "",
+    "tool-call-delta": "open",
+    "tool-call-input-streaming-end": "open",
+    "tool-call": "written",
+}
+BECOMES = dict(zip(FOLLOWS, ("open", "open", "written", "made"), strict=True))
 
 
-@given(st.lists(EVENTS | JSON, max_size=8))
-def test_nothing_but_model_errors(events: list[Any]) -> None:
-    """Whatever JSON comes, it is decoded or refused, and what is decoded is well-formed."""
+@given(st.lists(st.sampled_from(GOOD), max_size=12))
+def test_any_order_of_events(events: list[Event]) -> None:
+    """Whatever comes after whatever, it is refused, or parts and calls open and close in order."""
     try:
         chunks = chunks_of(*events, STOP)
-    except ModelError:
+    except ProviderStreamError:
         return
     assert [chunk.type for chunk in chunks].count("finish") == 1
     assert chunks[0].type == "response-metadata"
     assert chunks[-1].type == "finish"
     assert not unclosed(chunks)
+    calls: dict[str, str] = {}
+    for chunk in chunks:
+        if chunk.type in FOLLOWS:
+            name = chunk.to_wire()["payload"]["toolCallId"]
+            assert calls.get(name, "") == FOLLOWS[chunk.type], chunk.type
+            calls[name] = BECOMES[chunk.type]
+    assert "open" not in calls.values()
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> Event:
+    """A good event, one value of which is some JSON."""
+    event: Event = json.loads(json.dumps(draw(st.sampled_from(GOOD))))
+    inside = [value for value in event.values() if isinstance(value, dict)]
+    place = draw(st.sampled_from([event, *inside]))
+    place[draw(st.sampled_from(sorted(place)))] = draw(JSON)
+    return event
+
+
+@given(st.lists(st.sampled_from(GOOD) | spoilt() | JSON, max_size=8))
+def test_nothing_but_model_errors(events: list[Any]) -> None:
+    """Whatever JSON comes, it is decoded or refused; the decoder itself never breaks."""
+    decoder = AnthropicDecoder()
+    for event in [*events, STOP]:
+        try:
+            decoder.feed(json.dumps(event))
+        except ModelError:
+            continue  # what follows is tried all the same
 
 
 @pytest.mark.parametrize(
