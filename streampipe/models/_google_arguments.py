@@ -17,7 +17,7 @@ _STEP = re.compile(
     r"""\.([^.\[\]]+) | \[(\d{1,9})\] | \[('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")\]""",
     re.VERBOSE | re.DOTALL,
 )
-_ENDS = {dict: "}", list: "]"}
+_ENDS: dict[type[Any], str] = {dict: "}", list: "]"}
 _VALUES: dict[str, tuple[type, ...]] = {"numberValue": (int, float), "boolValue": (bool,)}
 
 Step = str | int
@@ -129,7 +129,7 @@ class PartialArguments:
             shared += 1
         text = ["" if self._is_begun else "{", self._leave(shared)]
         self._is_begun = True
-        node = self._open[-1][1] if self._open else self.value
+        node: Any = self._open[-1][1] if self._open else self.value
         for step, following in pairwise(steps[shared:]):
             is_new = _is_new(node, step, path)
             text.append(_before(node, step))
@@ -181,7 +181,7 @@ def _unquoted(name: str) -> str:
     """A quoted key of a path; JSON's escapes, and those of the quotes around it."""
     inner = name[1:-1]
     if name[0] == "'":
-        inner = re.sub(r"""\\'|"|\\.""", lambda m: {"\\'": "'", '"': '\\"'}.get(m[0], m[0]), inner)
+        inner = inner.replace("\\'", "'").replace('"', '\\"')
     try:
         return str(from_json(f'"{inner}"'))
     except ValueError as error:
@@ -204,7 +204,7 @@ def _before(node: Any, step: Step) -> str:
 
 
 def _set(node: Any, step: Step, value: Any) -> None:
-    if isinstance(node, list) and step == len(node):
+    if step == len(node) and isinstance(node, list):
         node.append(value)
     else:
         node[step] = value

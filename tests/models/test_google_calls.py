@@ -52,11 +52,12 @@ def test_arguments_that_come_by_path() -> None:
         event(piece("$.to[0].age", numberValue=7)),
         event(piece("$.to[1]", boolValue=False)),
         event(piece("$['a.b']", nullValue="NULL_VALUE")),
+        event(piece("$['\\\\\\'\"']", boolValue=True)),
         event(piece('$["\\u00e9\\n"]', "x")),
         event(call(), reason="STOP"),
     )
     (made,) = calls_of(chunks)
-    wanted = {"to": [{"name": 'Ann "B"', "age": 7}, False], "a.b": None, "é\n": "x"}
+    wanted = {"to": [{"name": 'Ann "B"', "age": 7}, False], "a.b": None, "\\'\"": True, "é\n": "x"}
     assert (made.args, signed(made)) == (wanted, {"thoughtSignature": "s"})
     assert orjson.loads(written(chunks)) == wanted
     deltas = [c.args_text_delta for c in chunks if isinstance(c, ToolCallDelta)]
