@@ -123,7 +123,7 @@ class ResponsesDecoder:
         data = object_of(event)
         kind = data.get("type")
         out: list[Chunk] = []
-        handler = self._handlers.get(kind) if kind.__class__ is str else None
+        handler = self._handlers.get(kind) if isinstance(kind, str) else None
         if handler is None:
             self._on_other(data, out)
         else:

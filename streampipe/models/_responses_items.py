@@ -58,11 +58,8 @@ class _Items:
 
     def add(self, message: PromptMessage) -> None:
         self._first = len(self.made)
-        if message.role == "user":
-            self._user(message)
-        elif message.role == "system":
-            if message.text:
-                self.made.append({"role": "system", "content": message.text})
+        if message.role in ("system", "user"):
+            self._given(message)
         elif message.role == "assistant":
             for part in message.content:
                 self._assistant(part)
@@ -74,18 +71,18 @@ class _Items:
                 else:
                     self._told.append(left_out(part, message.role))
 
-    def _user(self, message: PromptMessage) -> None:
+    def _given(self, message: PromptMessage) -> None:
         content: list[Item] = []
         for part in message.content:
             shown = self._shown(part)
             if shown is None:
-                self._told.append(left_out(part, "user"))
+                self._told.append(left_out(part, message.role))
             elif shown.get("text") != "":
                 content.append(shown)
         if len(content) == 1 and content[0].keys() == {"type", "text"}:
-            self.made.append({"role": "user", "content": content[0]["text"]})
+            self.made.append({"role": message.role, "content": content[0]["text"]})
         elif content:
-            self.made.append({"role": "user", "content": content})
+            self.made.append({"role": message.role, "content": content})
 
     def _shown(self, part: Part) -> Item | None:
         """A part that the model is shown; None if the protocol has no place for it."""

@@ -18,6 +18,7 @@ from streampipe.messages import (
     FilePart,
     Part,
     PromptMessage,
+    ReasoningPart,
     SourcePart,
     TextPart,
 )
@@ -109,6 +110,9 @@ def test_text_messages_of_every_role() -> None:
         },
     ]
     assert items_of(assistant("a", "", "b")) == [{"role": "assistant", "content": "ab"}]
+    cached = TextPart("Be brief.", {"openai": {"prompt_cache_breakpoint": {"mode": "explicit"}}})
+    (item,) = items_of(PromptMessage("system", [cached]))
+    assert item["content"][0].keys() == {"type", "text", "prompt_cache_breakpoint"}
 
 
 @pytest.mark.parametrize(
@@ -201,6 +205,7 @@ def test_parts_of_a_users_message(part: Part, expected: dict[str, Any]) -> None:
         user(FilePart("aGk=", "video/mp4")),
         user(FilePart("gs://bucket/a.pdf", "application/pdf")),
         user(DataPart({"a": 1}, type="data-x")),
+        PromptMessage("system", [ReasoningPart("x")]),
         assistant(SourcePart("s", url="https://a.example")),
         assistant(FilePart("aGk=", "image/png")),
         PromptMessage("tool", [TextPart("x")]),
