@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from reactivex import Observable, abc
 from reactivex.disposable import Disposable
 
+from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
 from streampipe.errors import OperatorError
 
@@ -68,9 +69,9 @@ def unwrapped(error: BaseException) -> BaseException:
     return error.error if isinstance(error, Escape) else error
 
 
-FAULTS = (Exception, asyncio.CancelledError)
-"""What a function of the user's may fail with. A cancel is one where it met it by itself: it waited
-for a task that somebody had cancelled. See `is_cancel`."""
+FAULTS = (Exception, TripWire, asyncio.CancelledError)
+"""What a function of the user's may fail with, a block among it. A cancel is one where it met it by
+itself: it waited for a task that somebody had cancelled. See `is_cancel`."""
 
 
 def is_cancel(error: BaseException) -> bool:

@@ -129,13 +129,15 @@ class Stage:
         """What to raise when a function of the user's raised `error`, for `item` or at `when`.
 
         Its message has the operator's name and the kind of element, not the text of either:
-        it may reach a client. The cause is chained.
+        it may reach a client. The cause is chained. A block is the stage's, as it is.
 
         Raises:
             BaseException: the error itself when it is a signal: a cancel of this very task.
         """
         if is_cancel(error) or isinstance(error, Escape):
             raise error
+        if isinstance(error, TripWire):
+            return Escape(error, self.token)
         kind = getattr(item, "type", None) or type(item).__name__
         what = f"{type(error).__name__} {when or f'on {kind}'}"
         if isinstance(error, TELLING):

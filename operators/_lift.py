@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from reactivex import Observable
 
+from streampipe.abort import TripWire
 from streampipe.chunks import Chunk, ToolCall, ToolResult
 from streampipe.contracts import OutputResult, StepResult
 from streampipe.errors import ModelError
@@ -49,7 +50,7 @@ def _staged(
                 scope.message_list = element
             try:
                 await hook(bounds, element)
-            except Exception as error:
+            except (Exception, TripWire) as error:
                 raise Escape(error, stage) from error
             wait = emit(element)
             if wait is not None:

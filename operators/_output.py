@@ -145,12 +145,13 @@ def raise_errors(source: Observable[Chunk]) -> Observable[Chunk]:
             if isinstance(chunk, ErrorChunk):
                 raise Escape(RemoteError(chunk.error), stage.token)
             if isinstance(chunk, TripwireChunk):
-                raise TripWire(
+                wire = TripWire(
                     chunk.reason,
                     retry=bool(chunk.retry),
                     metadata=chunk.metadata,
                     processor_id=chunk.processor_id,
                 )
+                raise Escape(wire, stage.token)
             return emit(chunk)
 
         return Opened(push)

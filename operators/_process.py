@@ -131,7 +131,8 @@ class OutputStage:
         """The kernel: takes a chunk, runs it through every hook, gives `emit` what comes out.
 
         With sync hooks only it returns what `emit` returns; with an async one, a coroutine. What
-        a hook does wrong escapes as `ProcessorError`, a pulled wire as `TripWire`.
+        a hook does wrong escapes as `ProcessorError`, a pulled wire as `TripWire`: both as an
+        `Escape`, since what stands before it has not failed.
         """
         if not self._stages:
             return emit
@@ -206,7 +207,7 @@ class OutputStage:
             chunk.run_id = chunk.run_id or part.run_id
             yield from self._through(chunk, origin + 1)
         if wire is not None:
-            raise wire
+            raise Escape(wire, self._token)
         for chunk in self._chunks(result, part, index):
             yield from self._through(chunk, index)
 
@@ -238,9 +239,9 @@ class OutputStage:
                 if inspect.iscoroutine(item):
                     item.close()
                     msg = "returned a coroutine; define the hook itself with 'async def'"
-                    raise Escape(self._error(msg, index), self)
+                    raise Escape(self._error(msg, index), self._token)
                 msg = f"returned {type(item).__name__}; return a chunk, a list of chunks or None"
-                raise Escape(self._error(msg, index), self)
+                raise Escape(self._error(msg, index), self._token)
             if chunk is not part and not chunk.run_id:
                 chunk.run_id = part.run_id
             chunks.append(chunk)
@@ -259,7 +260,7 @@ class OutputStage:
             raise error
         wire, _ = self._left()
         if wire is not None:
-            return wire
+            return Escape(wire, self._token)
         named = self._error(f"{type(error).__name__}: {error}", index)
         named.__cause__ = error
         return Escape(named, self._token)
@@ -330,7 +331,7 @@ class OutputStage:
             chunk.run_id = chunk.run_id or part.run_id
             await self._through_async(chunk, origin + 1, emit)
         if wire is not None:
-            raise wire
+            raise Escape(wire, self._token)
         for chunk in self._chunks(result, part, index):
             await self._through_async(chunk, index, emit)
 

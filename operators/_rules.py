@@ -12,6 +12,7 @@ from reactivex import Observable
 from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
 from streampipe.errors import ConfigurationError
+from streampipe.operators._core import Escape
 from streampipe.operators._fuse import Stage, fuse
 from streampipe.operators._operator import operator
 from streampipe.operators._text import Delta, Last, text_stage
@@ -175,13 +176,14 @@ def block(
     """
     made = rules_of("block", rules)
 
-    def ending(machine: _Blocking, _delta: Delta, _stage: Stage) -> Last | None:
+    def ending(machine: _Blocking, _delta: Delta, stage: Stage) -> Last | None:
         found = machine.found
         if found is None:
             return None
         metadata = {"rule": found.rule.name, "offset": found.start, "length": len(found.text)}
         why = reason if reason is not None else f"the text matches rule {found.rule.name!r}"
-        return [], TripWire(why, retry=retry, metadata=metadata, processor_id="block")
+        wire = TripWire(why, retry=retry, metadata=metadata, processor_id="block")
+        return [], Escape(wire, stage.token)
 
     return fuse(source, text_stage("block", lambda _: _Blocking(made), parts, ending))
 

@@ -129,6 +129,17 @@ class Route:
         """Whether what escapes with this token comes from one of the run's own processors."""
         return any(leg.owns(token) for leg in self._legs)
 
+    def wire(self, error: TripWire | Escape) -> TripWire:
+        """The wire that was pulled, by one of the run's own processors if it has escaped.
+
+        Raises:
+            Escape: `error` itself, when it is something else.
+        """
+        wire = error.error if isinstance(error, Escape) and self.owns(error.stage) else error
+        if not isinstance(wire, TripWire):
+            raise error
+        return wire
+
     def through(self, answer: Observable[Chunk]) -> Flowable[Chunk]:
         """The model's stream on its way through the operators; subscribed to once an attempt."""
         if not self._operators:

@@ -175,7 +175,10 @@ class Execution:
         except Escape as escape:
             if not self._route.owns(escape.stage):  # an operator behind the run: its own failure
                 raise
-            await self._failed(escape.error)
+            if isinstance(escape.error, TripWire):
+                await self._blocked(escape.error)
+            else:
+                await self._failed(escape.error)
         except BaseException as error:
             if self._finished:  # whoever was given the end of the run has failed with it
                 raise
@@ -200,8 +203,8 @@ class Execution:
         async def guarded(emit: Emit[Chunk]) -> None:
             try:
                 await stages.into(emit)
-            except TripWire as wire:
-                await self._retry(wire, turn)
+            except (TripWire, Escape) as error:
+                await self._retry(self._route.wire(error), turn)
 
         return create(self.scope.trace.step(guarded, request.number, request.attempt))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -15,12 +16,13 @@ from streampipe import (
     ErrorChunk,
     FinishChunk,
     TextDelta,
+    ToolResult,
     TripWire,
     TripwireChunk,
     chunk_from_wire,
 )
 from streampipe import operators as ops
-from streampipe.errors import OperatorError, ProviderError
+from streampipe.errors import OperatorError, ProcessorError, ProviderError
 from streampipe.testing import ScriptedModel, fail
 from tests.operators.sources import elements
 
@@ -91,18 +93,109 @@ async def test_a_stream_that_does_not_fail_stays_as_it_is() -> None:
     ]
 
 
-async def test_what_fails_behind_it_is_not_told_twice() -> None:
-    """A failure further down is no failure of its source."""
-    seen: list[Chunk] = []
+class Guard:
+    """A processor that aborts at every chunk but an `error` or `tripwire`."""
 
-    def broken(chunk: Chunk) -> Chunk:
-        seen.append(chunk)
-        raise ValueError
+    id = "guard"
 
-    source = ops.of(TextDelta("0", "a")).pipe(ops.materialize_errors(), ops.map(broken))
-    with pytest.raises(OperatorError, match="'map'"):
+    def process_output_stream(self, args: Any) -> Any:
+        """Abort."""
+        args.abort("no")
+
+
+class SlowGuard(Guard):
+    """The same as a coroutine."""
+
+    async def process_output_stream(self, args: Any) -> Any:
+        """Abort."""
+        args.abort("no")
+
+
+class Bad:
+    """A processor that gives what is no chunk."""
+
+    id = "bad"
+
+    def process_output_stream(self, args: Any) -> Any:
+        """Give a number."""
+        return 3
+
+
+class ToolGuard:
+    """A processor that aborts at a tool's result."""
+
+    id = "guard"
+
+    def process_tool_result(self, args: Any) -> None:
+        """Abort."""
+        args.abort("no")
+
+
+def broken(_: Any) -> Any:
+    """Fail as a function does."""
+    raise ValueError
+
+
+def tripped(_: Any) -> Any:
+    """Block as a function does."""
+    raise TripWire("no")
+
+
+async def tripped_later(_: Any) -> Any:
+    """Block as an async function does."""
+    raise TripWire("no")
+
+
+FAILING: dict[str, tuple[Callable[[], Any], type[BaseException]]] = {
+    "map": (lambda: ops.map(broken), OperatorError),
+    "map, blocking": (lambda: ops.map(tripped), TripWire),
+    "map_async, blocking": (lambda: ops.map_async(tripped_later), TripWire),
+    "feedback, blocking": (lambda: ops.feedback(lambda item, _: tripped(item)), TripWire),
+    "block": (lambda: ops.block("secret"), TripWire),
+    "raise_errors": (ops.raise_errors, TripWire),
+    "process, aborting": (lambda: ops.process(Guard()), TripWire),
+    "process, aborting later": (lambda: ops.process(SlowGuard()), TripWire),
+    "process, no chunk": (lambda: ops.process(Bad()), ProcessorError),
+    "process_tool_result": (lambda: ops.process_tool_result([ToolGuard()]), TripWire),
+}
+
+
+@pytest.mark.parametrize(("make", "error"), FAILING.values(), ids=FAILING)
+async def test_what_fails_behind_it_is_not_told_twice(
+    make: Callable[[], Any], error: type[BaseException]
+) -> None:
+    """A failure or a block further down is no failure of its source."""
+    passed: list[Chunk] = []
+    chunks = [TextDelta("0", "secret"), TripwireChunk("no"), ToolResult("t", "n", 1)]
+    source = ops.of(*chunks).pipe(ops.materialize_errors(), ops.tap(passed.append), make())
+    with pytest.raises(error):
         await elements(source)
-    assert len(seen) == 1
+    assert passed == chunks[: len(passed)]
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (make, ErrorChunk if issubclass(error, Exception) else TripwireChunk)
+        for make, error in FAILING.values()
+    ],
+    ids=FAILING,
+)
+async def test_what_fails_before_it_is_told(make: Callable[[], Any], told: type[Chunk]) -> None:
+    """For what stands behind a stage, whatever it fails with is its source's failure."""
+    chunks = [TextDelta("0", "secret"), TripwireChunk("no"), ToolResult("t", "n", 1)]
+    got = await elements(ops.of(*chunks).pipe(make(), ops.materialize_errors()))
+    assert [type(chunk) for chunk in got[-2:]] == [told, FinishChunk]
+
+
+@pytest.mark.parametrize("guard", [Guard(), SlowGuard(), ops.block("secret")], ids=repr)
+async def test_a_block_behind_it_in_a_run_is_told_once(guard: Any) -> None:
+    """The run tells of it; what stands before the guard does not."""
+    agent = Agent(
+        model=ScriptedModel([["secret"]]), output_processors=[ops.materialize_errors(), guard]
+    )
+    kinds = [chunk.type for chunk in await elements(agent.observe("hi"))]
+    assert (kinds.count("tripwire"), kinds.count("finish")) == (1, 1)
 
 
 async def test_errors_are_raised_again_at_the_other_end() -> None:
