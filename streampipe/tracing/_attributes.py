@@ -11,7 +11,7 @@ from opentelemetry.util.types import AttributeValue
 from streampipe.abort import TripWire
 from streampipe.chunks import Usage
 from streampipe.contracts import Model, ModelRequest
-from streampipe.operators._core import is_cancel
+from streampipe.operators._core import is_cancel, unwrapped
 
 OUTCOME = "streampipe.outcome"
 """How a span ended that was not completed: `retried`, `blocked`, `cancelled` or `failed`."""
@@ -67,7 +67,7 @@ def usage_attributes(usage: Usage) -> Mapping[str, AttributeValue]:
 
 def wire_attributes(wire: TripWire) -> Mapping[str, AttributeValue]:
     """Who pulled a wire and why, as the client or the model is told."""
-    return {"streampipe.processor.id": wire.processor_id, "streampipe.reason": wire.reason}
+    return {"streampipe.processor.id": wire.processor_id, "streampipe.reason": str(wire.reason)}
 
 
 def kind_of(error: BaseException) -> str:
@@ -79,19 +79,25 @@ def kind_of(error: BaseException) -> str:
 
 def tell_end(span: Span, error: BaseException, *, content: bool) -> None:
     """Tell what a span's work ended with: a signal is no error, and anything else is."""
-    if isinstance(error, TripWire):
-        span.set_attribute(OUTCOME, "blocked")
-    elif isinstance(error, GeneratorExit) or is_cancel(error):
-        span.set_attribute(OUTCOME, "cancelled")
+    stopped = stopped_by(error)
+    if stopped:
+        span.set_attribute(OUTCOME, stopped)
     else:
-        tell_failure(span, error, content=content)
+        tell_failure(span, unwrapped(error), content=content)
+
+
+def stopped_by(error: BaseException) -> str:
+    """The outcome of work that a signal ended; empty if it failed."""
+    if isinstance(error, TripWire):
+        return "blocked"
+    return "cancelled" if isinstance(error, GeneratorExit) or is_cancel(error) else ""
 
 
 def tell_failure(span: Span, error: BaseException, *, content: bool) -> None:
-    """Tell an error: its kind and where it was raised.
+    """Tell an error: its kind, that of the error which led to it, and where that was raised.
 
-    Its message may quote what was said, so it is told with `content` only; that of an error before
-    it never: nobody has cut secrets out of that one.
+    Its message may quote what was said, so it is told with `content` only; that of what led to it
+    never: nobody has cut secrets out of that one.
     """
     kind = kind_of(error)
     span.set_attribute(OUTCOME, "failed")
@@ -99,9 +105,16 @@ def tell_failure(span: Span, error: BaseException, *, content: bool) -> None:
     status = getattr(error, "status", None)
     if isinstance(status, int):
         span.set_attribute("http.response.status_code", status)
-    said = {"exception.message": str(error)} if content else {}
-    frames = "".join(traceback.format_tb(_first(error).__traceback__))
-    span.add_event("exception", {"exception.type": kind, **said, "exception.stacktrace": frames})
+    first = _first(error)
+    event = {
+        "exception.type": kind,
+        "exception.stacktrace": "".join(traceback.format_tb(first.__traceback__)),
+    }
+    if first is not error:
+        event["streampipe.cause"] = kind_of(first)
+    if content:
+        event["exception.message"] = str(error)
+    span.add_event("exception", event)
     span.set_status(Status(StatusCode.ERROR, kind))
 
 

@@ -10,6 +10,7 @@ from opentelemetry.trace import Span
 from opentelemetry.util.types import AttributeValue
 
 from streampipe.chunks import Chunk, FinishChunk, ResponseMetadata
+from streampipe.errors import ModelError
 from streampipe.operators._core import Emit
 from streampipe.tracing._attributes import kind_of, provider_name, usage_attributes
 from streampipe.tracing._content import Said
@@ -19,7 +20,8 @@ from streampipe.tracing._instruments import Instruments
 class WatchedCall:
     """One call of a model; its chunks go through `push`.
 
-    A slow reader makes a model wait, and that is in the time between two chunks.
+    A slow reader makes a model wait, and that is in the time between two chunks. How long a call
+    took is measured when it was whole or failed, not when somebody stopped it.
     """
 
     def __init__(
@@ -81,20 +83,23 @@ class WatchedCall:
             self._instruments.count(finish.usage, self._attributes)
         if self._said is not None:
             span.set_attribute("gen_ai.output.messages", self._said.json(finish.reason))
-        self._ended()
+        self._measure()
 
-    def failed(self, error: BaseException) -> None:
-        """The answer did not come, or not to its end."""
+    def failed(self, error: ModelError) -> None:
+        """The model failed."""
         self._attributes["error.type"] = kind_of(error)
-        self._ended()
+        self._measure()
 
-    def _ended(self) -> None:
-        measured = self._instruments
-        measured.duration.record(time.perf_counter() - self._begun, self._attributes)
+    def _measure(self) -> None:
+        seconds = time.perf_counter() - self._begun
+        self._instruments.duration.record(seconds, self._attributes)
+
+    def over(self) -> None:
+        """Nothing more will come: tell how what came did come."""
         if not self._chunks:
             return
         first = self._first - self._begun
-        measured.first_chunk.record(first, self._attributes)
+        self._instruments.first_chunk.record(first, self._attributes)
         self._span.set_attribute("gen_ai.response.time_to_first_chunk", first)
         self._span.set_attribute("streampipe.chunks", self._chunks)
         if self._chunks > 1:

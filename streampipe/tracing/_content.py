@@ -23,7 +23,10 @@ from streampipe.messages import (
 
 def as_json(value: Any) -> str:
     """JSON text of a value; what JSON has no word for is told as it prints."""
-    return orjson.dumps(value, default=repr, option=orjson.OPT_NON_STR_KEYS).decode()
+    try:
+        return orjson.dumps(value, default=ascii, option=orjson.OPT_NON_STR_KEYS).decode()
+    except TypeError:  # half a surrogate pair, an integer of many digits, a circle
+        return orjson.dumps(ascii(value)).decode()
 
 
 def messages_json(messages: Iterable[Message | PromptMessage]) -> str:

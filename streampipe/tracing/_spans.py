@@ -18,8 +18,9 @@ from opentelemetry.util.types import AttributeValue
 from streampipe.abort import TripWire
 from streampipe.chunks import Chunk, FinishChunk, ToolCall
 from streampipe.contracts import Model, ModelRequest, RunResult
+from streampipe.errors import ModelError
 from streampipe.messages import Message
-from streampipe.operators._core import Emit
+from streampipe.operators._core import Emit, Escape
 from streampipe.operators._trace import Asking, Calling, Executing, Sending, StreamHook
 from streampipe.tracing._attributes import (
     OUTCOME,
@@ -79,8 +80,12 @@ class RunTrace:
         name: str,
         attributes: Mapping[str, AttributeValue],
         kind: SpanKind = SpanKind.INTERNAL,
+        passing: type[BaseException] | tuple[()] = (),
     ) -> Iterator[Span]:
-        """A span around a piece of work, current for as long as it goes on."""
+        """A span around a piece of work, current for as long as it goes on.
+
+        What is `passing` is somebody else's failure, which ends this work too.
+        """
         span = self._instruments.tracer.start_span(name, kind=kind, attributes=attributes)
         token = attach(set_span_in_context(span))
         here = True
@@ -89,7 +94,10 @@ class RunTrace:
         except BaseException as error:
             # A coroutine that is closed by the interpreter ends in whatever context that has.
             here = not isinstance(error, GeneratorExit)
-            tell_end(span, error, content=self._content)
+            if isinstance(error, passing):
+                span.set_attribute(OUTCOME, "cancelled")
+            else:
+                tell_end(span, error, content=self._content)
             raise
         finally:
             if here:
@@ -184,14 +192,16 @@ class RunTrace:
             if self._content:
                 told["gen_ai.input.messages"] = messages_json(request.prompt)
             name = f"chat {named['gen_ai.request.model']}"
-            with self._span(name, told, SpanKind.CLIENT) as span:
+            with self._span(name, told, SpanKind.CLIENT, passing=Escape) as span:
                 call = WatchedCall(emit, span, self._instruments, named, content=self._content)
                 try:
                     finish = await work(call.push)
-                except BaseException as error:
+                    call.finished(finish)
+                except ModelError as error:
                     call.failed(error)
                     raise
-                call.finished(finish)
+                finally:
+                    call.over()
                 return finish
 
         return traced
