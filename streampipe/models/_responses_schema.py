@@ -88,8 +88,8 @@ def _definition(schema: Mapping[str, Any], reference: str, what: str) -> dict[st
     return dict(found)
 
 
-def strict_schema(schema: Any) -> dict[str, Any] | None:
-    """A schema as strict mode wants it, if it means the same there.
+def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """An object's schema as strict mode wants it, if it means the same there.
 
     Objects are closed. A property that may be missing, an open object or a keyword that strict
     mode does not know would come to mean something else, or be refused.
@@ -99,14 +99,18 @@ def strict_schema(schema: Any) -> dict[str, Any] | None:
     >>> strict_schema({"type": "object", "properties": {"a": {"type": "string"}}}) is None
     True
     """
+    return None if "anyOf" in schema else _strict(schema)  # which may not stand at the root
+
+
+def _strict(schema: Any) -> dict[str, Any] | None:
     if not isinstance(schema, Mapping) or not schema.keys() <= _KEYWORDS:
         return None
     if not all(isinstance(schema.get(name, kind()), kind) for name, kind in _SHAPES.items()):
         return None  # no schema at all: for the server to say so
     if "$ref" in schema:
         return dict(schema) if len(schema) == 1 else None
-    if not schema.keys() & {"type", "anyOf", "enum", "const"}:
-        return None  # anything at all
+    if "type" not in schema and "anyOf" not in schema:
+        return None  # anything at all, or values of several types
     if "format" in schema and schema["format"] not in _FORMATS:
         return None
     made: dict[str, Any] = dict(schema)
@@ -121,15 +125,15 @@ def strict_schema(schema: Any) -> dict[str, Any] | None:
         made |= {"required": names, "additionalProperties": False}
     for name in ("properties", "$defs", "definitions"):
         if name in made:
-            made[name] = {key: strict_schema(inner) for key, inner in made[name].items()}
+            made[name] = {key: _strict(inner) for key, inner in made[name].items()}
             if None in made[name].values():
                 return None
     if "anyOf" in made:
-        made["anyOf"] = [strict_schema(inner) for inner in made["anyOf"]]
+        made["anyOf"] = [_strict(inner) for inner in made["anyOf"]]
         if None in made["anyOf"]:
             return None
     if "array" in kinds or "items" in made:
-        made["items"] = strict_schema(made.get("items"))
+        made["items"] = _strict(made.get("items"))
         if made["items"] is None:
             return None
     return made

@@ -34,7 +34,7 @@ from streampipe.errors import (
 )
 from streampipe.models import OpenAIResponsesModel
 from streampipe.models.openai_responses import ResponsesDecoder
-from streampipe.testing import Turn, agent_scripts, call, delay, fail, reasoning, turn
+from streampipe.testing import Turn, agent_scripts, call, check_model, delay, fail, reasoning, turn
 from streampipe.testing import _responses_wire as wire
 from streampipe.tools import tool
 from tests.models.streams import answer, decoded
@@ -186,6 +186,20 @@ async def test_a_stream_that_breaks_off() -> None:
     assert caught.value.mid_stream
     assert caught.value.is_retryable
     assert len(network.asked) == 1
+
+
+async def test_it_keeps_its_contract() -> None:
+    """Whatever is asked of every model, with an answer of every kind of piece."""
+    made = turn(reasoning("hm"), "a", call("f", {"a": 1}, pieces=3), "b")
+
+    def make() -> OpenAIResponsesModel:
+        return model_on(Response(told(made)), Response(told(made)))[0]
+
+    def failing() -> OpenAIResponsesModel:
+        refusals = [Response(b"no", status=500) for _ in range(4)]
+        return model_on(*refusals, max_retries=0)[0]
+
+    await check_model(make, failing=failing)
 
 
 # --- as a part of an agent -----------------------------------------------------------------

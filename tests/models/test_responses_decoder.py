@@ -328,6 +328,12 @@ def test_parts_of_a_message() -> None:
     ]
 
 
+def test_a_text_closes_when_its_part_is_done() -> None:
+    """Whoever holds its last words back need not wait for the rest of the item."""
+    part_done = {"type": "response.content_part.done", "output_index": 0, "part": {}}
+    assert fed(CREATED, added(MESSAGE), said("a"), part_done)[-1] == TextEnd("0")
+
+
 def test_items_may_take_turns() -> None:
     """Pieces of two messages that are mixed stay in the part that is theirs."""
     chunks = chunks_of(

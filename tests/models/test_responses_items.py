@@ -258,6 +258,8 @@ def test_an_image() -> None:
     noted = {"openai": {"item": item}}
     assert only(chunks, FileChunk) == FileChunk("UklGRg==", "image/webp", None, noted)
     assert only(chunks, ToolResult).result == item
+    unnamed = {"type": "image_generation_call", "id": "ig_1", "result": "aGk="}
+    assert only(chunks_of(done(unnamed)), FileChunk).mime_type == "image/png"
     preview = {
         "type": "response.image_generation_call.partial_image",
         "output_index": 0,

@@ -407,6 +407,7 @@ NAME = {"type": "string"}
         {"anyOf": [NAME, {"type": "string", "default": "x"}]},
         {"$ref": "#/$defs/A", "description": "x"},
         {"description": "anything"},
+        {"enum": [1, "a"]},
         {},
         True,
         {"type": "object", "properties": ["no schema"]},
@@ -417,6 +418,13 @@ def test_a_schema_that_strict_mode_would_change_or_refuse(field: Any) -> None:
     """It is sent as it is, and not strict."""
     schema = {"type": "object", "properties": {"x": field}, "required": ["x"]}
     schema["$defs"] = {"A": NAME}
+    sent = tool_of(schema)
+    assert (sent["parameters"], sent["strict"]) == (schema, False)
+
+
+def test_a_choice_at_the_root_is_not_for_strict_mode() -> None:
+    """It is for objects alone."""
+    schema = {"type": "object", "anyOf": [{"type": "object", "required": [], "properties": {}}]}
     sent = tool_of(schema)
     assert (sent["parameters"], sent["strict"]) == (schema, False)
 
