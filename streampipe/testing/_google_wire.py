@@ -140,7 +140,7 @@ def _call(piece: Call, default_id: str) -> Iterator[Part]:
         return
     call = {"id": piece.id or default_id, "name": piece.name}
     leaves = list(_leaves("$", arguments))
-    if piece.pieces == 1 or not arguments or any(value in ({}, []) for _, value in leaves):
+    if piece.pieces == 1 or any(value in ({}, []) for _, value in leaves):  # those have no piece
         yield {"functionCall": {**call, "args": arguments}}
         return
     yield {"functionCall": {**call, "willContinue": True}}

@@ -103,7 +103,9 @@ def test_what_ran_at_the_provider_goes_back(
         ["functionResponse"],
     ]
     replaced = body_of(assistant(made), given_back(ToolResultPart("1", "x", "other")))
-    assert "other" in orjson.dumps(replaced["contents"][0]["parts"][1][result_kind]).decode()
+    told = replaced["contents"][0]["parts"][1][result_kind]
+    assert "other" in orjson.dumps(told).decode()
+    assert told.get("id") == call.get("id")
 
 
 def test_what_ran_at_another_provider_is_left_out_and_told() -> None:
