@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint types imports wheel laws bench format clean
+.PHONY: help demo test check lint types imports wheel laws fuzz bench format clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ wheel: $(READY) ## build the wheel, look into it, run it outside the repository
 
 laws: $(READY) ## the laws of the engine, on many more generated cases
 	STREAMPIPE_PROFILE=laws $(BIN)/pytest tests/laws -n auto --timeout 1800
+
+fuzz: $(READY) ## 200,000 mutated events for each decoder
+	STREAMPIPE_FUZZ=200000 $(BIN)/pytest tests/models/test_fuzz.py -n auto
 
 bench: $(READY) ## measure; figures depend on the machine, so nothing here fails
 	$(BIN)/python -m benchmarks

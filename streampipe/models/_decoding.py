@@ -36,11 +36,11 @@ def object_of(event: str) -> dict[str, Any]:
     try:
         data = orjson.loads(event)
     except orjson.JSONDecodeError as error:
-        msg = f"an event is no JSON ({error}): {event[:EXCERPT]!r}"
-        raise ProviderStreamError(msg) from error
-    if not isinstance(data, dict):
-        msg = f"an event must be a JSON object: {event[:EXCERPT]!r}"
-        raise ProviderStreamError(msg)
+        data, why = None, f"an event is no JSON ({error})"
+    else:
+        why = "an event must be a JSON object"
+    if not isinstance(data, dict):  # the decoder's error would carry the whole event: not chained
+        raise ProviderStreamError(f"{why}: {event[:EXCERPT]!r}")
     return data
 
 

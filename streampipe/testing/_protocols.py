@@ -52,6 +52,7 @@ class Spoken:
         messages: the field of a request's body that may not be empty.
         wire: how it tells a turn.
         home: where the model class is that speaks it.
+        usage_asked: whether usage comes only when it is asked for.
     """
 
     path: re.Pattern[str]
@@ -59,6 +60,7 @@ class Spoken:
     messages: str
     wire: Wire
     home: str
+    usage_asked: bool = False
 
     def asked(self, path: str, body: Mapping[str, Any]) -> Asked:
         """What a request asks for.
@@ -77,7 +79,7 @@ class Spoken:
         return Asked(
             unquote(named.get("model") or str(body["model"])),
             named["way"] == "streamGenerateContent" if "way" in named else bool(body.get("stream")),
-            bool(options.get("include_usage")),
+            bool(options.get("include_usage")) or not self.usage_asked,
         )
 
     def model(self) -> Any:
@@ -93,6 +95,7 @@ PROTOCOLS: Mapping[ProtocolName, Spoken] = {
         "messages",
         _chat_wire,
         "streampipe.models.openai_chat:OpenAIChatModel",
+        usage_asked=True,
     ),
     "openai-responses": Spoken(
         re.compile("/v1/responses"),
