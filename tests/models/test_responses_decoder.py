@@ -286,6 +286,7 @@ def test_an_error_within_the_stream(event: Event, kind: type[ProviderError]) -> 
         (done({"type": "message", "content": "x"}), "item.content must be list"),
         (done({"type": "message", "content": ["x"]}), "must be dict"),
         (done({"type": "reasoning", "summary": "x"}), "item.summary must be list"),
+        (done({"type": "reasoning", "content": "x"}), "item.content must be list"),
         (done({"type": "reasoning", "encrypted_content": 5}), "encrypted_content must be str"),
         (added({"type": "function_call", "call_id": 5}), "item.call_id must be str"),
         (done({"type": "function_call", "arguments": "{}"}), "function_call has no name"),

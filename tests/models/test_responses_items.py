@@ -16,6 +16,7 @@ from streampipe.chunks import (
     ReasoningEnd,
     RedactedReasoning,
     SourceChunk,
+    TextDelta,
     ToolCall,
     ToolCallInputStart,
     ToolResult,
@@ -79,13 +80,19 @@ def test_reasoning_that_comes_whole(content: dict[str, Any]) -> None:
     assert only(chunks, ReasoningEnd).signature == "e1"
 
 
+def test_reasoning_that_is_not_announced() -> None:
+    """Its pieces tell which item they are of."""
+    piece = delta("reasoning_summary_text", "hm", item_id="rs_1", summary_index=0)
+    assert only(chunks_of(piece), ReasoningEnd).provider_metadata == {"openai": {"item_id": "rs_1"}}
+
+
 def test_reasoning_that_is_only_encrypted() -> None:
     """It is told, so that it can be sent back; reasoning of nothing is not."""
     item = {"type": "reasoning", "id": "rs_1", "summary": []}
     assert chunks_of(added(item), done(item)) == []
-    assert chunks_of(added(item), done({**item, "encrypted_content": "e1"})) == [
-        RedactedReasoning("0", "e1", {"openai": {"item_id": "rs_1"}})
-    ]
+    chunks = chunks_of(added(item), done({**item, "encrypted_content": "e1"}), said("x", 1))
+    assert chunks[0] == RedactedReasoning("0", "e1", {"openai": {"item_id": "rs_1"}})
+    assert only(chunks, TextDelta).id == "1"
 
 
 # --- calls ---------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from datetime import datetime
 from typing import Any
 
 import orjson
@@ -361,6 +362,7 @@ class Inner(BaseModel):
 
     names: list[str]
     size: int | None
+    at: datetime
 
 
 class Outer(BaseModel):
