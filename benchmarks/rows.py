@@ -15,6 +15,7 @@ import httpx
 
 from benchmarks.measure import Row, Sizes, compare
 from benchmarks.pipelines import six_operators, stages
+from benchmarks.protocols import protocols
 from benchmarks.recording import recording
 from benchmarks.redaction import redaction
 from benchmarks.work import (
@@ -218,6 +219,7 @@ ROWS: tuple[Measure, ...] = (
     redaction,
     recording,
     over_http,
+    protocols,
     at_once,
     length,
     startup,
