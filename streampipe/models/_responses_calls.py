@@ -25,7 +25,7 @@ class CallKind(NamedTuple):
     """What a kind of call is made of.
 
     Attributes:
-        name: of the tool; a call of another kind names its tool itself.
+        name: of the tool; empty where each call names its own.
         inputs: the item's fields that hold the arguments. `arguments` are an object as JSON text
             by themselves, other fields become keys of one.
         is_ours: whether the caller runs it.

@@ -174,8 +174,10 @@ class ResponsesDecoder:
             raise provider_error(data)
         if not self._begun:
             out.append(self._metadata(response))
-        if not self._items:  # a server that sends no pieces
-            for item in typed(response.get("output"), list, "response.output"):
+        is_untold = not self._items  # by a server that sends no pieces
+        for item in typed(response.get("output"), list, "response.output"):
+            begun = self._found({}, typed(item, dict, "item").get("id"))
+            if is_untold or (begun is not None and not begun.is_done):
                 self._on_item_done({"item": item}, out)
         for left in self._items:
             if not left.is_done:

@@ -215,6 +215,15 @@ def test_an_answer_that_comes_only_at_the_end() -> None:
     assert answer(fed(CREATED, added(MESSAGE), done(message), last)).text == "all"
 
 
+def test_an_item_whose_end_comes_only_with_the_answers() -> None:
+    """What was announced is told then, and what was said of it not again."""
+    message = {**MESSAGE, "content": [{"type": "output_text", "text": "all"}]}
+    last = completed(output=[message, {**CALL, "arguments": '{"a":1}'}])
+    chunks = fed(CREATED, added(MESSAGE), said("all"), added(CALL, 1), last)
+    assert answer(chunks).text == "all"
+    assert only(chunks, ToolCall) == ToolCall("1", "f", {"a": 1})
+
+
 # --- errors --------------------------------------------------------------------------------
 
 
