@@ -244,7 +244,9 @@ class ResponsesDecoder:
         if (
             found is None
             or found.type != kind
-            or (found.is_done and found.id != item.get("id"))  # all at one index, unannounced
+            or (
+                found.is_done and found.id != (item.get("id") or "")
+            )  # all at one index, unannounced
         ):
             found = self._start(kind, item, data.get("output_index"))
         if not found.is_done:

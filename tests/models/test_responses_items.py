@@ -140,6 +140,8 @@ def test_what_is_said_twice_counts_once() -> None:
     """An item that is announced or done again changes nothing."""
     chunks = chunks_of(added(CALL), added(CALL), done(CALL), done(CALL))
     assert len([chunk for chunk in chunks if isinstance(chunk, ToolCall)]) == 1
+    nameless = {name: value for name, value in CALL.items() if name != "id"}
+    assert only(chunks_of(done(nameless), done(nameless)), ToolCall) == ToolCall("1", "f", {})
     assert len([chunk for chunk in chunks if isinstance(chunk, ToolCallInputStart)]) == 1
 
 
