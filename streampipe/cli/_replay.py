@@ -15,11 +15,19 @@ from streampipe.agent import Agent
 from streampipe.chunks import Chunk, ToolCall
 from streampipe.cli._lines import style_of, summary
 from streampipe.contracts import ModelRequest, ToolContext
+from streampipe.models._anthropic_decoder import AnthropicDecoder
 from streampipe.models._call import Decoder
 from streampipe.models._chat_decoder import ChatDecoder
+from streampipe.models._google_decoder import GoogleDecoder
+from streampipe.models._responses_decoder import ResponsesDecoder
 from streampipe.models._sse import EventStream
 
-PROTOCOLS: dict[str, Callable[[], Decoder]] = {"openai-chat": ChatDecoder}
+PROTOCOLS: dict[str, Callable[[], Decoder]] = {
+    "anthropic": AnthropicDecoder,
+    "google": GoogleDecoder,
+    "openai-chat": ChatDecoder,
+    "openai-responses": ResponsesDecoder,
+}
 
 Row = tuple[list[Chunk], list[Chunk]]
 """What came from the model, and what the client got on account of it."""

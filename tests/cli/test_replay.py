@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from streampipe.testing import turn
+from streampipe.testing._protocols import PROTOCOLS, ProtocolName
 from tests.cli.commands import RunCommand
 
 PROTOCOL = ["--protocol", "openai-chat"]
@@ -154,7 +156,8 @@ def test_an_unknown_protocol_ends_with_2(command: RunCommand, recorded: Any) -> 
     """The protocols that are known are listed."""
     ran = command("replay", recorded(SECRET), "--protocol", "morse")
     assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr == "streampipe: unknown protocol 'morse'; known: openai-chat\n"
+    known = "anthropic, google, openai-chat, openai-responses"
+    assert ran.stderr == f"streampipe: unknown protocol 'morse'; known: {known}\n"
 
 
 def test_a_bad_agent_ends_with_2(command: RunCommand, module: str, recorded: Any) -> None:
@@ -177,3 +180,17 @@ def test_the_protocol_has_to_be_said(command: RunCommand, recorded: Any) -> None
     ran = command("replay", recorded(SECRET))
     assert ran.exit_code == 2
     assert "--protocol" in ran.stderr
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_recording_of_every_protocol(
+    command: RunCommand, module: str, recorded: Any, protocol: ProtocolName
+) -> None:
+    """What a server of the protocol sends is read, and goes through the agent's processors."""
+    events = PROTOCOLS[protocol].wire.events(turn("It is ", "swordfish"), 0, "m", usage=True)
+    file = recorded(b"".join(event for event in events if isinstance(event, bytes)))
+    ran = command("replay", file, "--protocol", protocol, "--agent", f"{module}:redacting")
+    assert ran.exit_code == 0
+    left, right = lanes(ran.stdout)
+    assert "swordfish" in left
+    assert "swordfish" not in right
