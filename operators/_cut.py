@@ -13,13 +13,11 @@ from streampipe.chunks import (
     ReasoningDelta,
     ReasoningEnd,
     ReasoningStart,
-    TextDelta,
-    TextEnd,
 )
 from streampipe.operators._core import Enough
 from streampipe.operators._fuse import Stage, fuse
 from streampipe.operators._operator import operator
-from streampipe.operators._text import Delta, Last, text_stage
+from streampipe.operators._text import text_stage
 from streampipe.text import Limit, Splitter, StopAt, TagSplitter
 
 By = Literal["grapheme", "word", "line", "sentence"] | re.Pattern[str]
@@ -59,12 +57,9 @@ def rechunk(
     return fuse(source, text_stage("rechunk", lambda _: Splitter(by, max_hold=max_hold), parts))
 
 
-def _when_done(machine: StopAt | Limit, delta: Delta, stage: Stage) -> Last | None:
-    """End the stream with the text part once nothing more can leave."""
-    if not machine.done:
-        return None
-    cls = TextEnd if isinstance(delta, TextDelta) else ReasoningEnd
-    return [cls(delta.id, run_id=delta.run_id, from_=delta.from_)], Enough(stage.token)
+def _when_done(machine: StopAt | Limit, stage: Stage) -> Enough | None:
+    """End the stream once nothing more of a text can leave."""
+    return Enough(stage.token) if machine.done else None
 
 
 @operator
@@ -91,7 +86,9 @@ def stop_at(
         ConfigurationError: there is no sequence, or an empty one.
     """
     ending = _when_done if close else None
-    made = text_stage("stop_at", lambda _: StopAt(*sequences, include=include), ending=ending)
+    made = text_stage(
+        "stop_at", lambda _: StopAt(*sequences, include=include), ending=ending, lasting=True
+    )
     return fuse(source, made)
 
 
@@ -121,7 +118,10 @@ def limit_text(
     """
     ending = _when_done if close else None
     made = text_stage(
-        "limit_text", lambda _: Limit(chars=chars, tokens=tokens, count=count), ending=ending
+        "limit_text",
+        lambda _: Limit(chars=chars, tokens=tokens, count=count),
+        ending=ending,
+        lasting=True,
     )
     return fuse(source, made)
 
@@ -192,4 +192,4 @@ def split_tags(
     def make(text_id: str) -> _Thoughts:
         return _Thoughts(text_id, TagSplitter(*names, implicit_open=implicit_open, trim=trim))
 
-    return fuse(source, text_stage("split_tags", make))
+    return fuse(source, text_stage("split_tags", make, lasting=True))

@@ -14,6 +14,7 @@ from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, TextE
 from streampipe.errors import ConfigurationError, StructuredOutputError
 from streampipe.operators._core import FAULTS, Emit
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
+from streampipe.operators._kinds import is_void
 from streampipe.operators._operator import operator
 from streampipe.text import JsonLines, PartialJson
 
@@ -44,6 +45,8 @@ def _objects(
                 if reader is None:
                     reader = readers[chunk.id] = make()
                 return emit_all([chunk, *made(chunk, partial(feed, reader, chunk.text))], emit)
+            if is_void(chunk):
+                readers.clear()
             if isinstance(chunk, TextEnd) and chunk.id in readers:
                 last = made(chunk, partial(finish, readers.pop(chunk.id)))
                 return emit_all([*last, chunk], emit)

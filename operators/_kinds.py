@@ -7,7 +7,7 @@ from typing import Any, TypeVar, overload
 
 from reactivex import Observable
 
-from streampipe.chunks import Chunk, ReasoningDelta, TextDelta, ToolCall
+from streampipe.chunks import Chunk, ReasoningDelta, StepFinish, TextDelta, ToolCall
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit
 from streampipe.operators._functions import check_function
@@ -27,6 +27,11 @@ def with_text(chunk: TextDelta | ReasoningDelta, text: str) -> TextDelta | Reaso
     return chunk.__class__(
         chunk.id, text, chunk.provider_metadata, run_id=chunk.run_id, from_=chunk.from_
     )
+
+
+def is_void(chunk: object) -> bool:
+    """Whether a chunk says that the attempt before it is void: whoever keeps of it forgets it."""
+    return isinstance(chunk, StepFinish) and chunk.reason == "retry"
 
 
 @overload

@@ -15,7 +15,7 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._core import Escape
 from streampipe.operators._fuse import Stage, fuse
 from streampipe.operators._operator import operator
-from streampipe.operators._text import Delta, Last, text_stage
+from streampipe.operators._text import text_stage
 from streampipe.text import Matcher, Region, Rule, Scanner
 
 Rules = str | Rule | Iterable[str | Rule]
@@ -122,22 +122,39 @@ def replace(
 
 
 class _Blocking:
-    """Lets text go up to the first match."""
+    """Lets text go up to the first match, and nothing behind it."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = rules
         self._matcher = Matcher(rules)
+        self._fed = 0
+        self._begin = 0  # where in the text the matcher began
         self.found: Region | None = None
 
     @property
     def held(self) -> int:
         return self._matcher.held
 
+    @property
+    def offset(self) -> int:
+        """Where in the text the match begins."""
+        return self._begin + (self.found.start if self.found is not None else 0)
+
     def feed(self, piece: str) -> str:
+        if self.found is not None:
+            return ""
+        self._fed += len(piece)
         quick = self._matcher.quick(piece)
         return self._before(self._matcher.feed(piece)) if quick is None else quick
 
     def finish(self) -> str:
-        return self._before(self._matcher.finish())
+        if self.found is not None:
+            return ""
+        before = self._before(self._matcher.finish())
+        if self.found is None:
+            self._matcher = Matcher(self._rules)
+            self._begin = self._fed
+        return before
 
     def _before(self, parts: list[str | Region]) -> str:
         before: list[str] = []
@@ -176,16 +193,16 @@ def block(
     """
     made = rules_of("block", rules)
 
-    def ending(machine: _Blocking, _delta: Delta, stage: Stage) -> Last | None:
+    def ending(machine: _Blocking, stage: Stage) -> Escape | None:
         found = machine.found
         if found is None:
             return None
-        metadata = {"rule": found.rule.name, "offset": found.start, "length": len(found.text)}
+        metadata = {"rule": found.rule.name, "offset": machine.offset, "length": len(found.text)}
         why = reason if reason is not None else f"the text matches rule {found.rule.name!r}"
         wire = TripWire(why, retry=retry, metadata=metadata, processor_id="block")
-        return [], Escape(wire, stage.token)
+        return Escape(wire, stage.token)
 
-    return fuse(source, text_stage("block", lambda _: _Blocking(made), parts, ending))
+    return fuse(source, text_stage("block", lambda _: _Blocking(made), parts, ending, lasting=True))
 
 
 @dataclass(frozen=True, slots=True)

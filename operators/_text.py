@@ -1,9 +1,16 @@
 """Text that arrives in pieces cut anywhere: what every chunk-safe text operator is built on.
 
 Such an operator is a *machine*: one for each text part, fed its pieces, giving back what may leave.
-What a machine still holds keeps its place. A chunk of another kind that comes then waits behind
-the held text, so a tool call never overtakes the text before it; texts of other ids go on, since
-each part is a stream of its own.
+What a machine still holds keeps its place among the other chunks:
+
+* A tool's chunks, and those that begin or end a step or a run, make the held text leave first: what
+  follows them is another stretch of text. So they never wait.
+* A chunk that says something beside the text, such as data or a source, may come in the middle of
+  what a guard looks for, as may the start of another part. It waits behind the held text, and what
+  came behind it stays behind it.
+* Texts of other ids go on, since each part is a stream of its own.
+* At a void, which is a `step-finish` with reason "retry", what is held is dropped, and all begins
+  anew.
 """
 
 from __future__ import annotations
@@ -12,20 +19,64 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from streampipe.chunks import Chunk, ReasoningDelta, ReasoningEnd, TextDelta, TextEnd
-from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.chunks import (
+    AbortChunk,
+    Chunk,
+    ErrorChunk,
+    FinishChunk,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StartChunk,
+    StepFinish,
+    StepStart,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallInputEnd,
+    ToolCallInputStart,
+    ToolErrorChunk,
+    ToolResult,
+    TripwireChunk,
+)
+from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit, Enough
 from streampipe.operators._fuse import Opened, Stage, emit_all
-from streampipe.operators._kinds import with_text
+from streampipe.operators._kinds import is_void, with_text
 
 PARTS: dict[str, tuple[type[Chunk], type[Chunk]]] = {
     "text": (TextDelta, TextEnd),
     "reasoning": (ReasoningDelta, ReasoningEnd),
 }
-MOST_WAITING = 1024  # chunks of other kinds behind a text that is held; past it nothing leaves
+MOST_WAITING = 1024  # chunks behind a text that is held; with one more they pass it
+STEP_ENDS = (StepFinish, FinishChunk, ErrorChunk, AbortChunk, TripwireChunk)
+APART: frozenset[type[Chunk]] = frozenset(
+    (
+        ToolCallInputStart,
+        ToolCallDelta,
+        ToolCallInputEnd,
+        ToolCall,
+        ToolResult,
+        ToolErrorChunk,
+        StartChunk,
+        StepStart,
+        *STEP_ENDS,
+    )
+)
+"""What parts a text in two: the text before these leaves before them."""
+
+_KINDS: dict[type[Chunk], str] = {
+    TextStart: "text",
+    TextDelta: "text",
+    TextEnd: "text",
+    ReasoningStart: "reasoning",
+    ReasoningDelta: "reasoning",
+    ReasoningEnd: "reasoning",
+}
 
 Delta = TextDelta | ReasoningDelta
-
 
 Out = str | Sequence[str | Chunk]
 
@@ -46,27 +97,79 @@ class Machine(Protocol):
         ...
 
     def finish(self) -> Out:
-        """The text has ended: give the rest."""
+        """The text ends here, or something comes that parts it: give the rest."""
         ...
 
 
-Last = tuple[list[Chunk], BaseException]
-"""How a stream ends: what is still emitted, and what is raised then."""
+Ending = Callable[[Any, Stage], BaseException | None]
+"""Looks at a machine when its chunks have left; gives what ends the stream, if it ends."""
 
-Ending = Callable[[Any, Delta, Stage], Last | None]
-"""Looks at a machine when its chunks have left; says how the stream ends, if it does."""
+
+def _end_of(chunk: Any, kind: str) -> Chunk:
+    """The end of the part that a chunk is of."""
+    cls: Any = PARTS[kind][1]
+    end: Chunk = cls(chunk.id, run_id=chunk.run_id, from_=chunk.from_)
+    return end
+
+
+class _Slot:
+    """A place in the queue: what leaves there, and how many characters of text it still waits for.
+
+    Text of one part that came before what stands behind the slot.
+    """
+
+    __slots__ = ("chunks", "owed")
+
+    def __init__(self, chunks: list[Chunk], owed: int = 0) -> None:
+        self.chunks = chunks
+        self.owed = owed
 
 
 class _Lane:
-    """A text part: its machine, and what is kept until its held text leaves."""
+    """A text part: its machine, and the places of what it holds."""
 
-    __slots__ = ("machine", "metadata", "model", "slot")
+    __slots__ = ("_behind", "_make", "_slots", "id", "machine", "metadata", "model")
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, make: Callable[[str], Machine], part_id: str) -> None:
+        self.id = part_id
+        self.machine = make(part_id)
         self.model: Delta | None = None  # the newest delta: what the rest is made after
         self.metadata: list[dict[str, Any]] = []
-        self.slot: list[Chunk] | None = None
+        self._make = make
+        self._slots: deque[_Slot] = deque()
+        self._behind = ""  # the text that is held, while there are slots
+
+    @property
+    def waits(self) -> bool:
+        """Whether something waits behind text of this part."""
+        return bool(self._slots)
+
+    def slot(self) -> _Slot | None:
+        """A place for what is held, if none of the slots there are is for it."""
+        held = self.machine.held
+        owed = held - sum(slot.owed for slot in self._slots)
+        if owed <= 0:
+            return None
+        if not self._slots:
+            self._behind = "?" * held  # nobody asks what it is: all of it goes to the first slot
+        slot = _Slot([], owed)
+        self._slots.append(slot)
+        return slot
+
+    def drop(self) -> None:
+        """Let go what waits: held text has no place any more."""
+        while self._slots:
+            self._slots.pop().owed = 0
+
+    def renew(self) -> None:
+        """What comes next is a text of its own."""
+        self.machine = self._make(self.id)
+
+    def note(self, chunk: Delta) -> None:
+        """Keep what pieces to come are made after."""
+        self.model = chunk
+        if chunk.provider_metadata:
+            self.metadata.append(chunk.provider_metadata)
 
     def made(self, out: Out) -> list[Chunk]:
         """What leaves, as chunks; each metadata that came goes out once, with the first of them."""
@@ -86,11 +189,60 @@ class _Lane:
 
     def _chunk(self, piece: str | Chunk, model: Delta) -> Chunk:
         if isinstance(piece, str):
-            chunk: Chunk = with_text(model, piece)
-            chunk.provider_metadata = None  # type: ignore[attr-defined]  # a delta has it
-            return chunk
+            return _bare(model, piece)
         piece.run_id, piece.from_ = model.run_id, model.from_
         return piece
+
+    def placed(self, chunks: list[Chunk], text: str, held: int) -> list[Chunk]:
+        """Put what is made of held text and `text` into its slots; give what stands behind all.
+
+        Args:
+            chunks: what has left the machine.
+            text: what it was fed for that.
+            held: how much it holds now.
+        """
+        behind = self._behind + text
+        left, self._behind = behind[: len(behind) - held], behind[len(behind) - held :]
+        while self._slots:
+            slot = self._slots[0]
+            taken = min(slot.owed, len(left))
+            left = left[taken:]
+            slot.owed -= taken
+            before, chunks = _parted(chunks, left)
+            slot.chunks += before
+            if slot.owed:
+                break
+            self._slots.popleft()
+        return chunks
+
+
+def _bare(model: Delta, text: str) -> Delta:
+    """A piece of the same part, without its metadata."""
+    made = with_text(model, text)
+    made.provider_metadata = None
+    return made
+
+
+def _parted(chunks: list[Chunk], tail: str) -> tuple[list[Chunk], list[Chunk]]:
+    """Chunks, parted where the end of the text that they are made of begins.
+
+    Where that end is in what was replaced, the replacement stands before it as a whole.
+    """
+    before, after = list(chunks), list[Chunk]()
+    while before and tail:
+        last = before[-1]
+        text = last.text if isinstance(last, Delta) else ""
+        size = 0
+        while size < min(len(text), len(tail)) and text[-size - 1] == tail[-size - 1]:
+            size += 1
+        if isinstance(last, Delta) and size < len(text):
+            if size:
+                before[-1] = with_text(last, text[:-size])
+                after.insert(0, _bare(last, text[-size:]))
+            break
+        after.insert(0, before.pop())
+        tail = tail[: len(tail) - size]
+    return before, after
 
 
 class TextFlow:
@@ -103,14 +255,18 @@ class TextFlow:
         emit: Emit[Chunk],
         stage: Stage,
         ending: Ending | None = None,
+        *,
+        lasting: bool = False,
     ) -> None:
         """Start with no text part."""
         self._make = make
         self._emit = emit
         self._stage = stage
         self._ending = ending
+        self._lasting = lasting
         self._lanes: dict[tuple[type[Chunk], str], _Lane] = {}
-        self._waiting: deque[list[Chunk]] = deque()
+        self._waiting: deque[_Slot] = deque()
+        self._open: dict[tuple[str, str], Chunk] = {}  # parts, with their ends; for an `ending`
         self._deltas = {PARTS[part][0] for part in parts}
         self._ends = {PARTS[part][1]: PARTS[part][0] for part in parts}
 
@@ -121,9 +277,9 @@ class TextFlow:
             return self._other(chunk, cls)
         lane = self._lanes.get((cls, chunk.id))
         if lane is None:
-            lane = self._lanes[cls, chunk.id] = _Lane(self._make(chunk.id))
-        if lane.slot is not None:
-            return self._fill(lane, lane.slot, chunk)
+            lane = self._lane(chunk, cls)
+        if lane.waits:
+            return self._fill(lane, chunk)
         text = chunk.text
         out = self._fed(lane, text, chunk)
         if not self._waiting and not lane.metadata and self._ending is None:
@@ -133,11 +289,16 @@ class TextFlow:
             if not chunk.provider_metadata and isinstance(out, str):
                 lane.model = chunk
                 return self._emit(with_text(chunk, out)) if out else None
-        made = self._made(lane, chunk, out)
-        if not self._waiting:
-            return self._leave(made, lane, chunk)
-        self._waiting.append(made)
-        return self._leave(self._ready(), lane, chunk)
+        lane.note(chunk)
+        made = lane.made(out)
+        return self._left(self._queued(made) if self._waiting else made, self._last(lane))
+
+    def _lane(self, chunk: Any, cls: type[Chunk]) -> _Lane:
+        lane = self._lanes[cls, chunk.id] = _Lane(self._make, chunk.id)
+        if self._ending is not None:
+            kind = _KINDS[cls]
+            self._open.setdefault((kind, chunk.id), _end_of(chunk, kind))
+        return lane
 
     def _fed(self, lane: _Lane, text: str, chunk: Delta) -> Out:
         try:
@@ -145,124 +306,138 @@ class TextFlow:
         except FAULTS as error:
             raise self._stage.fault(error, chunk) from error
 
-    def _made(self, lane: _Lane, chunk: Delta, out: Out) -> list[Chunk]:
-        lane.model = chunk
-        if chunk.provider_metadata:
-            lane.metadata.append(chunk.provider_metadata)
-        return lane.made(out)
+    def _fill(self, lane: _Lane, chunk: Delta) -> Awaitable[Any] | None:
+        """More of a text that others wait behind, up to where none does any more.
 
-    def _fill(self, lane: _Lane, slot: list[Chunk], chunk: Delta) -> Awaitable[Any] | None:
-        """More of a text that others wait behind: as much of it as lets the held text go.
-
-        Character by character, so that nothing that came after the others leaves before them.
+        Character by character, which tells of each how much is held then.
         """
+        lane.note(chunk)
+        behind: list[Chunk] = []
         text = chunk.text
-        if chunk.provider_metadata:
-            lane.metadata.append(chunk.provider_metadata)
-        lane.model = chunk
         for place, char in enumerate(text, 1):
-            slot += lane.made(self._fed(lane, char, chunk))
-            if lane.machine.held <= place:
-                lane.slot = None
-                self._waiting.append(lane.made(self._fed(lane, text[place:], chunk)))
+            made = lane.made(self._fed(lane, char, chunk))
+            behind = lane.placed(made, char, lane.machine.held)
+            if not lane.waits:
+                behind += lane.made(self._fed(lane, text[place:], chunk))
                 break
-        return self._leave(self._ready(), lane, chunk)
+        return self._left(self._queued(behind), self._last(lane))
 
-    def _leave(self, chunks: list[Chunk], lane: _Lane, chunk: Delta) -> Awaitable[Any] | None:
-        """Emit, then look whether the stream ends here."""
-        return self._left(chunks, self._last(lane, chunk))
-
-    def _left(self, chunks: list[Chunk], last: Last | None) -> Awaitable[Any] | None:
+    def _left(self, chunks: list[Chunk], last: BaseException | None) -> Awaitable[Any] | None:
         """Emit these, and end the stream if it ends here."""
         if last is None:
             return emit_all(chunks, self._emit)
-        if isinstance(last[1], Enough):  # nothing was blocked: what is held elsewhere may leave
-            chunks = [*chunks, *self._drained()]
-        wait = emit_all([*chunks, *last[0]], self._emit)
+        if isinstance(last, Enough):  # nothing was blocked: what is held elsewhere may leave
+            chunks = [*chunks, *self._settled(is_end=True)[0], *self._open.values()]
+        wait = emit_all(chunks, self._emit)
         if wait is not None:
-            return _raise_after(wait, last[1])
-        raise last[1]
+            return _raise_after(wait, last)
+        raise last
+
+    def _queued(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Put chunks behind all that waits; give what need not wait.
+
+        A text may be left open and held for ever, so only so much waits: then it passes.
+        """
+        self._waiting.append(_Slot(chunks))
+        if len(self._waiting) > MOST_WAITING:
+            for lane in self._lanes.values():
+                lane.drop()
+        return self._ready()
 
     def _ready(self) -> list[Chunk]:
         """What stands before the first text that is still held."""
         ready: list[Chunk] = []
-        slots = [lane.slot for lane in self._lanes.values() if lane.slot is not None]
         waiting = self._waiting
-        while waiting and not any(waiting[0] is slot for slot in slots):
-            ready += waiting.popleft()
+        while waiting and not waiting[0].owed:
+            ready += waiting.popleft().chunks
         if waiting:  # a held text may have released its beginning
-            ready += waiting[0]
-            waiting[0].clear()
+            ready += waiting[0].chunks
+            waiting[0].chunks = []
         return ready
 
-    def _other(self, chunk: Chunk, cls: type[Chunk]) -> Awaitable[Any] | None:
+    def _other(self, chunk: Any, cls: type[Chunk]) -> Awaitable[Any] | None:
+        if self._ending is not None:
+            self._note(chunk, cls)
         delta = self._ends.get(cls)
-        if delta is not None:
-            key = (delta, str(getattr(chunk, "id", "")))
-            if key in self._lanes:
-                return self._end(key, chunk)
+        if delta is not None and (delta, chunk.id) in self._lanes:
+            return self._end(delta, chunk)
         if not self._lanes:
             return self._emit(chunk)
-        for lane in self._lanes.values():
-            if lane.machine.held and lane.slot is None:
-                lane.slot = []
-                self._waiting.append(lane.slot)
+        if cls in APART:
+            return self._apart(chunk, cls)
+        slots = [lane.slot() for lane in self._lanes.values()]
+        self._waiting += [slot for slot in slots if slot is not None]
         if not self._waiting:
             return self._emit(chunk)
-        self._waiting.append([chunk])
-        if len(self._waiting) > MOST_WAITING:
-            msg = f"{MOST_WAITING} chunks wait behind a text that is held and does not go on"
-            raise self._stage.fault(OperatorError(msg, operator=self._stage.name), chunk)
-        return None
+        return emit_all(self._queued([chunk]), self._emit)
 
-    def _end(self, key: tuple[type[Chunk], str], end: Chunk) -> Awaitable[Any] | None:
-        lane = self._lanes[key]
-        rest = self._rest(lane)
-        del self._lanes[key]
-        last = None if lane.model is None else self._last(lane, lane.model)
-        closing = [end] if last is None else []  # else what ends the stream closes the text too
-        if lane.slot is not None:
-            lane.slot += rest
-            rest = []
-        if not self._waiting:
-            return self._left([*rest, *closing], last)
-        self._waiting.append([*rest, *closing])
-        return self._left(self._ready(), last)
+    def _note(self, chunk: Any, cls: type[Chunk]) -> None:
+        """Keep which parts are open."""
+        if cls is TextStart or cls is ReasoningStart:
+            kind = _KINDS[cls]
+            self._open[kind, chunk.id] = _end_of(chunk, kind)
+        elif cls is TextEnd or cls is ReasoningEnd:
+            self._open.pop((_KINDS[cls], chunk.id), None)
+        elif cls in STEP_ENDS:
+            self._open.clear()
 
-    def _last(self, lane: _Lane, model: Delta) -> Last | None:
-        return None if self._ending is None else self._ending(lane.machine, model, self._stage)
+    def _apart(self, chunk: Chunk, cls: type[Chunk]) -> Awaitable[Any] | None:
+        """What parts the text: what is held leaves before it, or is dropped when it is void."""
+        if is_void(chunk):
+            for lane in self._lanes.values():
+                lane.drop()
+            self._lanes = {}
+            return emit_all([*self._ready(), chunk], self._emit)
+        chunks, last = self._settled(is_end=cls in STEP_ENDS)
+        return self._left(chunks if last is not None else [*chunks, chunk], last)
+
+    def _end(self, delta: type[Chunk], end: Any) -> Awaitable[Any] | None:
+        lane = self._lanes.pop((delta, end.id))
+        chunks = self._rest(lane)
+        last = self._last(lane)
+        if last is None:
+            chunks.append(end)
+        else:  # what ends the stream closes the text too
+            self._open[_KINDS[delta], end.id] = end
+        return self._left(self._queued(chunks) if self._waiting else chunks, last)
+
+    def _last(self, lane: _Lane) -> BaseException | None:
+        return None if self._ending is None else self._ending(lane.machine, self._stage)
 
     def _rest(self, lane: _Lane) -> list[Chunk]:
+        """What a machine still held, but for what belongs into slots."""
         try:
             out = lane.machine.finish()
         except FAULTS as error:
             raise self._stage.fault(error, when="at the text's end") from error
-        return lane.made(out)
+        chunks = lane.placed(lane.made(out), "", 0)
+        if not self._lasting:
+            lane.renew()
+        return chunks
 
     def flush(self) -> Awaitable[Any] | None:
         """The source has completed: let go of everything."""
-        lanes = list(self._lanes.values())
-        chunks = self._drained()
-        for lane in lanes:
-            if lane.model is not None and self._last(lane, lane.model) is not None:
-                return self._leave(chunks, lane, lane.model)
-        return emit_all(chunks, self._emit)
+        return self._left(*self._settled(is_end=True))
 
     def held(self, chunk: Any) -> int:
         """How many characters of a chunk's text part are held back."""
         lane = self._lanes.get((chunk.__class__, chunk.id))
         return 0 if lane is None else lane.machine.held
 
-    def _drained(self) -> list[Chunk]:
-        """Everything that is held or waits, in its order."""
+    def _settled(self, *, is_end: bool) -> tuple[list[Chunk], BaseException | None]:
+        """Everything that is held or waits, in its order; and what ends the stream, if that does.
+
+        Args:
+            is_end: whether all texts end here.
+        """
+        last: BaseException | None = None
         for lane in self._lanes.values():
-            rest = self._rest(lane)
-            if lane.slot is not None:
-                lane.slot += rest
-            else:
-                self._waiting.append(rest)
-        self._lanes = {}
-        return self._ready()
+            if is_end or lane.machine.held:
+                self._waiting.append(_Slot(self._rest(lane)))
+                last = last or self._last(lane)
+        if is_end:
+            self._lanes = {}
+        return self._ready(), last
 
 
 async def _raise_after(wait: Awaitable[Any], error: BaseException) -> None:
@@ -275,8 +450,21 @@ def text_stage(
     make: Callable[[str], Machine],
     parts: Iterable[str] = ("text",),
     ending: Ending | None = None,
+    *,
+    lasting: bool = False,
 ) -> Stage:
-    """A stage that gives every text part of these kinds a machine of its own."""
+    """A stage that gives every text part of these kinds a machine of its own.
+
+    Args:
+        name: the operator's name.
+        make: makes the machine of a part; gets the part's id.
+        parts: kinds of part.
+        ending: looks whether the stream ends with a text.
+        lasting: whether a part's machine goes on behind what parts the text; else it gets another.
+
+    Raises:
+        ConfigurationError: `parts` is not known, or `make` refuses its options.
+    """
     parts = checked_parts(name, parts)
     try:
         make("")
@@ -285,7 +473,7 @@ def text_stage(
         raise ConfigurationError(msg) from error
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
-        flow = TextFlow(make, parts, emit, stage, ending)
+        flow = TextFlow(make, parts, emit, stage, ending, lasting=lasting)
         return Opened(flow.push, flow.flush, flow.held)
 
     return Stage(name, open_)

@@ -208,14 +208,34 @@ def test_a_text_that_ends_with_the_stream_is_closed_once() -> None:
 
 
 def test_what_waits_elsewhere_leaves_before_the_stream_ends() -> None:
-    """The start of a text that stands behind another held text comes before its end."""
+    """Held text of another part comes before the ends that close both."""
     chunks: list[Chunk] = [TextDelta("0", "S"), TextStart("1"), TextDelta("1", "STOP")]
     out: list[Any] = through(ops.stop_at("STOP"), chunks).items
     assert [(chunk.type, chunk.id) for chunk in out] == [
         ("text-delta", "0"),
         ("text-start", "1"),
+        ("text-end", "0"),
         ("text-end", "1"),
     ]
+
+
+@pytest.mark.parametrize("operator", [ops.stop_at("X"), ops.limit_text(chars=2)])
+def test_the_end_of_a_stream_closes_every_part(operator: Any) -> None:
+    """Other texts and reasoning as well, covered or not, each once, in the order they opened."""
+    chunks: list[Chunk] = [
+        ReasoningStart("r", run_id="run"),
+        ReasoningDelta("r", "x"),
+        TextStart("b"),
+        TextStart("c"),
+        TextEnd("c"),
+        TextDelta("b", "h"),
+        TextStart("a"),
+        TextDelta("a", "abX"),
+        TextEnd("b"),
+    ]
+    out: list[Any] = through(operator, chunks).items
+    assert out[-3:] == [ReasoningEnd("r", run_id="run"), TextEnd("b"), TextEnd("a")]
+    assert sum(isinstance(chunk, TextEnd | ReasoningEnd) for chunk in out) == 4
 
 
 def test_limit_text_counts_tokens() -> None:

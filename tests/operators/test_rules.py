@@ -73,7 +73,7 @@ def test_every_part_has_a_text_of_its_own(sizes: list[int]) -> None:
 
 
 def test_nothing_of_a_match_has_left_before_it_is_known() -> None:
-    """Whatever comes between its pieces; that waits behind it."""
+    """Data between its pieces waits behind it; a tool call ends the text that it may be in."""
     chunks = [
         TextDelta("0", "the sk-ab"),
         DataChunk("data-x", 1),
@@ -84,10 +84,10 @@ def test_nothing_of_a_match_has_left_before_it_is_known() -> None:
     out = through(ops.redact(KEY, "[KEY]"), chunks).items
     assert [getattr(c, "text", c.type) for c in out] == [
         "the ",
-        "[KEY] ",  # with the one character that decided it
+        "[KEY]",
         "data-x",
         "tool-call",
-        "key",
+        " key",
     ]
 
 

@@ -13,15 +13,19 @@ from streampipe import (
     Chunk,
     DataChunk,
     ReasoningDelta,
+    StepFinish,
     TextDelta,
     TextEnd,
     TextStart,
     ToolCall,
+    ToolCallDelta,
+    ToolCallInputStart,
 )
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._fuse import fuse
 from streampipe.operators._text import MOST_WAITING, text_stage
+from streampipe.text import Rule
 from tests.operators.sources import Witness, elements, through
 
 
@@ -111,10 +115,112 @@ def test_metadata_goes_out_once(chunks: list[Any]) -> None:
 
 
 def test_a_tool_call_stays_behind_the_text_before_it() -> None:
-    """Though that text is held, and goes on afterwards."""
+    """That text leaves before it, and what comes behind it is another stretch."""
     call = ToolCall("t", "n", {})
     out = words([TextDelta("0", "he"), call, TextDelta("0", "y you"), TextEnd("0")]).items
-    assert [getattr(c, "text", c.type) for c in out] == ["HEY ", "tool-call", "YOU", "text-end"]
+    assert told(out) == ["HE", "tool-call", "Y ", "YOU", "text-end"]
+
+
+def test_the_pieces_of_a_tool_call_never_wait() -> None:
+    """However many they are, behind a text part that is held and left open."""
+    call = [ToolCallDelta("c", "x") for _ in range(MOST_WAITING + 1)]
+    out = words([TextDelta("0", "call the tool"), ToolCallInputStart("c", "t"), *call]).items
+    assert told(out)[:4] == [
+        "CALL THE ",
+        "TOOL",
+        "tool-call-input-streaming-start",
+        "tool-call-delta",
+    ]
+    assert len(out) == len(call) + 3
+
+
+texts_between = st.lists(st.text("bcdefX ", min_size=1, max_size=4), min_size=1, max_size=4)
+
+
+@given(texts=texts_between, is_replaced=st.booleans())
+def test_where_other_chunks_stand_does_not_depend_on_the_cutting(
+    texts: list[str], *, is_replaced: bool
+) -> None:
+    """Text before and behind data comes out before and behind it, cut in characters or not."""
+    rules = [Rule("long", "bcdX|cdefX|e+(?=f)", "#" if is_replaced else str)]
+    whole: list[Chunk] = []
+    single: list[Chunk] = []
+    for number, text in enumerate(texts):
+        whole += [TextDelta("0", text), DataChunk("data-n", number)]
+        single += [*(TextDelta("0", char) for char in text), DataChunk("data-n", number)]
+    places = [stretches(through(ops.redact(rules), chunks).items) for chunks in (whole, single)]
+    assert places[0] == places[1]
+    if not is_replaced:
+        assert places[0] == [*texts, ""]
+
+
+def stretches(chunks: list[Any]) -> list[str]:
+    """The text between other chunks."""
+    made = [""]
+    for chunk in chunks:
+        if isinstance(chunk, TextDelta):
+            made[-1] += chunk.text
+        else:
+            made.append("")
+    return made
+
+
+def test_text_behind_data_stays_behind_it() -> None:
+    """Though the text before it is decided by much of what follows."""
+    rule = Rule("long", "bcdX|cdefX")
+    for pieces_behind in (["cdefg tail"], ["cd", "efg tail"], list("cdefg tail")):
+        behind = [TextDelta("0", piece) for piece in pieces_behind]
+        chunks = [TextDelta("0", "ab"), DataChunk("data-n", 1), *behind]
+        assert stretches(through(ops.redact(rule), chunks).items) == ["ab", "cdefg tail"]
+
+
+def test_a_match_around_data_is_replaced_before_it() -> None:
+    """What is behind the match stays behind the data."""
+    chunks = [TextDelta("0", "a bc"), DataChunk("data-n", 1), TextDelta("0", "dX e")]
+    assert stretches(through(ops.redact("bcdX", "#"), chunks).items) == ["a #", " e"]
+
+
+VOID = StepFinish("retry")
+AFTER: dict[str, Any] = {
+    "rechunk": ops.rechunk("word"),
+    "redact": ops.redact("secret"),
+    "replace": ops.replace("secret", "#"),
+    "detect": ops.detect("secret", lambda match: None),
+    "block": ops.block("secret"),
+    "stop_at": ops.stop_at("secret"),
+    "stop_at, open": ops.stop_at("think", close=False),
+    "limit_text": ops.limit_text(chars=14),
+    "limit_text, open": ops.limit_text(chars=10, close=False),
+    "split_tags": ops.split_tags("think"),
+    "batch": ops.batch(5),
+    "json_objects": ops.json_objects(),
+    "json_lines": ops.json_lines(),
+}
+
+
+@pytest.mark.parametrize("name", AFTER)
+def test_after_a_void_everything_begins_anew(name: str) -> None:
+    """What comes out then is what comes out of the second attempt alone, whatever was held."""
+    is_json = name.startswith("json")
+    draft, answer = ('{"a": ', "[1]\n") if is_json else ("<think>a sec", "ret of it all")
+    first = [TextStart("0"), TextDelta("0", draft)]
+    second = [TextStart("0"), TextDelta("0", answer), TextEnd("0")]
+    witness = through(AFTER[name], [*first, VOID, *second])
+    alone = through(AFTER[name], second)
+    after = witness.items[witness.items.index(VOID) + 1 :]
+    assert (after, witness.ends) == (alone.items, alone.ends)
+
+
+def test_held_text_is_dropped_at_a_void() -> None:
+    """It is of the attempt that is void; what waits behind it is not lost."""
+    data = DataChunk("data-n", 1)
+    out = words([TextDelta("0", "one tw"), data, VOID, TextDelta("0", "o ")]).items
+    assert told(out) == ["ONE ", "data-n", "step-finish", "O "]
+
+
+def told(chunks: list[Any]) -> list[str]:
+    """The texts of chunks, else their types."""
+    return [getattr(chunk, "text", chunk.type) for chunk in chunks]
 
 
 def test_a_piece_that_is_not_changed_is_the_same_object() -> None:
@@ -146,16 +252,19 @@ def test_reasoning_is_a_text_of_its_own() -> None:
     both = words(chunks, ("text", "reasoning")).items
     assert [(c.type, c.text) for c in both] == [("reasoning-delta", "B "), ("text-delta", "AC ")]
     one = words(chunks).items
-    assert [(c.type, c.text) for c in one] == [("text-delta", "AC "), ("reasoning-delta", "b ")]
+    assert [(c.type, c.text) for c in one] == [
+        ("text-delta", "AC"),
+        ("reasoning-delta", "b "),
+        ("text-delta", " "),
+    ]
 
 
-def test_a_text_that_is_held_for_ever_holds_only_so_much() -> None:
-    """Then the stream fails; nothing that waited leaves."""
-    waiting = (DataChunk("data-n", n) for n in range(MOST_WAITING + 1))
-    witness = words([TextStart("0"), TextDelta("0", "a"), *waiting])
-    assert len(witness.items) == 1
-    assert isinstance(witness.ends[0], OperatorError)
-    assert "wait behind a text" in str(witness.ends[0])
+def test_a_text_that_is_held_for_ever_keeps_no_more_than_so_much_waiting() -> None:
+    """Then what waits passes it; of the text nothing leaves before its time."""
+    waiting = [DataChunk("data-n", n) for n in range(MOST_WAITING)]
+    begin, end = TextDelta("0", "a"), TextDelta("0", "b ")
+    assert told(words([begin, *waiting[1:], end]).items)[0] == "AB"
+    assert words([begin, *waiting, end]).items == [*waiting, TextDelta("0", "AB ")]
 
 
 async def test_a_failing_machine_is_named_and_its_source_closed() -> None:
