@@ -268,6 +268,13 @@ def test_a_result_of_an_earlier_answers_call() -> None:
     ]
 
 
+@pytest.mark.parametrize("call_id", [None, 7])
+def test_a_result_of_no_call_passes_as_it_came(call_id: Any) -> None:
+    """Nobody could tell what it is a result of."""
+    block = opened("web_search_tool_result", tool_use_id=call_id, content=[])
+    assert answered(block, closed()) == [RawChunk(block)]
+
+
 # --- what is unknown here ------------------------------------------------------------------
 
 
