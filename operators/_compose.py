@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -16,6 +15,7 @@ from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import FAULTS, Emit, Escape
 from streampipe.operators._functions import check_function, is_true
 from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
+from streampipe.operators._kinds import own_copy
 from streampipe.operators._operator import HOLE, Configured, Op, check_called, operator, shown
 from streampipe.operators._process import process_all
 from streampipe.operators._record import Recorder, check_recorder, recorded
@@ -396,9 +396,10 @@ def _way(name: str, element: Any) -> tuple[Stage, ...]:
 def parallel(source: Observable[Chunk], *processors: Any) -> Observable[Chunk]:
     """The same chunk to each of several guards; async ones look at it at the same time.
 
-    Every guard gets a copy of its own. A chunk leaves when all have answered, in the order it
-    came; the first in the list that blocks decides what is said. One of them may rewrite or drop
-    the chunk; where two want to, they have to stand one behind the other.
+    Every guard gets a copy of its own, down to the dictionaries and lists in it. A chunk leaves
+    when all have answered, in the order it came; the first in the list that blocks decides what is
+    said. One of them may rewrite or drop the chunk; where two want to, they have to stand one
+    behind the other.
 
     Args:
         source: a stream of chunks.
@@ -448,7 +449,7 @@ def _side_by_side(
             waits: list[Awaitable[Any]] = []
             for kernel in kernels:
                 try:
-                    wait = kernel.push(replace(chunk))
+                    wait = kernel.push(own_copy(chunk))
                 except TOLD as error:
                     if not waits:
                         raise

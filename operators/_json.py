@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -30,35 +31,32 @@ def _objects(
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         readers: dict[str, Any] = {}
 
-        def made(chunk: Chunk, of: Callable[[], Iterable[Chunk]]) -> list[Chunk]:
+        def made(chunk: Chunk, of: Callable[[], Iterable[Chunk]]) -> Iterator[Chunk]:
             try:
-                chunks = list(of())
+                for one in of():
+                    one.run_id, one.from_ = chunk.run_id, chunk.from_
+                    yield one
             except FAULTS as error:
                 raise stage.fault(error, chunk) from error
-            for one in chunks:
-                one.run_id, one.from_ = chunk.run_id, chunk.from_
-            return chunks
 
         def push(chunk: Chunk) -> Awaitable[Any] | None:
             if isinstance(chunk, TextDelta):
                 reader = readers.get(chunk.id)
                 if reader is None:
                     reader = readers[chunk.id] = make()
-                return emit_all([chunk, *made(chunk, partial(feed, reader, chunk.text))], emit)
+                objects = made(chunk, partial(feed, reader, chunk.text))
+                return emit_all(chain([chunk], objects), emit)
             if is_void(chunk):
                 readers.clear()
             if isinstance(chunk, TextEnd) and chunk.id in readers:
                 last = made(chunk, partial(finish, readers.pop(chunk.id)))
-                return emit_all([*last, chunk], emit)
+                return emit_all(chain(last, [chunk]), emit)
             return emit(chunk)
 
         def flush() -> Awaitable[Any] | None:
             end = TextEnd()
-            left: list[Chunk] = []
-            while readers:
-                _, reader = readers.popitem()
-                left += made(end, partial(finish, reader))
-            return emit_all(left, emit)
+            left = [made(end, partial(finish, reader)) for reader in readers.values()]
+            return emit_all(chain.from_iterable(left), emit)
 
         return Opened(push, flush)
 
@@ -126,7 +124,8 @@ def json_lines(source: Observable[Chunk], *, max_hold: int = 1_000_000) -> Obser
 
     Returns:
         The chunks, with an `ObjectChunk` for every line behind the text that completed it. It fails
-        with `OperatorError` when a line is no JSON or too long.
+        with `OperatorError` when a line is no JSON or too long; the lines before it, and the text
+        that came with it, have left then.
 
     Raises:
         ConfigurationError: `max_hold` is below 1.
@@ -135,9 +134,10 @@ def json_lines(source: Observable[Chunk], *, max_hold: int = 1_000_000) -> Obser
         msg = f"json_lines: max_hold must be 1 or more characters, not {max_hold}"
         raise ConfigurationError(msg)
 
-    def read(values: Iterable[Any]) -> list[Chunk]:
+    def read(values: Iterable[Any]) -> Iterator[Chunk]:
         try:
-            return [ObjectChunk(value) for value in values]
+            for value in values:
+                yield ObjectChunk(value)
         except ValueError as error:
             raise StructuredOutputError(str(error)) from error
 

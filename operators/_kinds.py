@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import fields, replace
 from typing import Any, TypeVar, overload
 
 from reactivex import Observable
 
-from streampipe.chunks import Chunk, ReasoningDelta, StepFinish, TextDelta, ToolCall
+from streampipe.chunks import (
+    Chunk,
+    ReasoningDelta,
+    ReasoningEnd,
+    ReasoningStart,
+    StepFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+)
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit
 from streampipe.operators._functions import check_function
@@ -29,9 +40,58 @@ def with_text(chunk: TextDelta | ReasoningDelta, text: str) -> TextDelta | Reaso
     )
 
 
+def own_copy(chunk: Chunk) -> Chunk:
+    """A copy of a chunk, and of the dictionaries and lists in it: whoever gets it may change it."""
+    if isinstance(chunk, TextDelta | ReasoningDelta) and not chunk.provider_metadata:
+        return with_text(chunk, chunk.text)
+    values = {field.name: getattr(chunk, field.name) for field in fields(chunk)}
+    own = {name: _copied(value) for name, value in values.items() if isinstance(value, dict | list)}
+    return replace(chunk, **own)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
+
+
 def is_void(chunk: object) -> bool:
     """Whether a chunk says that the attempt before it is void: whoever keeps of it forgets it."""
     return isinstance(chunk, StepFinish) and chunk.reason == "retry"
+
+
+class OpenParts:
+    """Which text and reasoning parts of a stream are open.
+
+    Attributes:
+        ends: the chunks that close them, in the order in which they were opened.
+    """
+
+    __slots__ = ("ends",)
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.ends: dict[tuple[type[Chunk], str], Chunk] = {}
+
+    def note(self, chunk: Any) -> None:
+        """Look whether a chunk opens or closes one."""
+        cls = chunk.__class__
+        if cls is TextStart or cls is ReasoningStart:
+            self.open(chunk)
+        elif cls is TextEnd or cls is ReasoningEnd:
+            self.ends.pop((cls, chunk.id), None)
+
+    def open(self, chunk: Any) -> None:
+        """The part of this start or delta is open."""
+        cls = TextEnd if isinstance(chunk, TextStart | TextDelta) else ReasoningEnd
+        end = cls(chunk.id, run_id=chunk.run_id, from_=chunk.from_)
+        self.ends.setdefault((cls, chunk.id), end)
+
+    def close(self) -> list[Chunk]:
+        """Close all; gives the chunks that do."""
+        ends = list(self.ends.values())
+        self.ends.clear()
+        return ends
 
 
 @overload
@@ -139,18 +199,24 @@ def accumulate_text(source: Observable[Chunk]) -> Observable[str]:
     answer, join the pieces of `text()` instead.
 
     Returns:
-        Strings, each beginning with the one before; several text parts are joined.
+        Strings, each beginning with the one before; several text parts are joined. Where an attempt
+        is void, the text without it comes once more, and the next attempt goes on from there.
     """
 
     def open_(emit: Emit[str], _stage: Stage) -> Opened:
-        so_far = ""
+        so_far = accepted = ""
 
         def push(chunk: Any) -> Awaitable[Any] | None:
-            nonlocal so_far
-            if not isinstance(chunk, TextDelta) or not chunk.text:
-                return None
-            so_far += chunk.text
-            return emit(so_far)
+            nonlocal so_far, accepted
+            if isinstance(chunk, TextDelta) and chunk.text:
+                so_far += chunk.text
+                return emit(so_far)
+            if is_void(chunk) and so_far != accepted:
+                so_far = accepted
+                return emit(so_far)
+            if isinstance(chunk, StepFinish):
+                accepted = so_far
+            return None
 
         return Opened(push)
 

@@ -14,6 +14,8 @@ from streampipe.chunks import Chunk, StepFinish, TripwireData
 from streampipe.errors import ConfigurationError, ModelError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Emit, Flowable
+from streampipe.operators._fuse import emit_all
+from streampipe.operators._kinds import OpenParts
 from streampipe.operators._operator import operator
 
 ErrorHandler = Callable[[ModelError, int], Awaitable[bool | None] | bool | None]
@@ -25,7 +27,7 @@ def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Flowabl
     """On a `ModelError` of the source, ask `handler`; if it says so, subscribe to the source again.
 
     The attempts are kept apart by a `step-finish` chunk with reason `retry`: what came since the
-    last `step-start` (or the beginning) is void.
+    last `step-start` (or the beginning) is void. Parts that the failure left open end before it.
 
     Args:
         source: a cold stream of chunks.
@@ -41,8 +43,9 @@ def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Flowabl
         attempts = flowable(source)
         attempt = 0
         while True:
+            tried = _Attempt(emit)
             try:
-                await attempts.into(emit)
+                await attempts.into(tried.push)
                 return  # noqa: TRY300 - the loop is for attempts that failed
             except ModelError as error:
                 answer: Any = handler(error, attempt)
@@ -51,12 +54,31 @@ def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Flowabl
                 if not answer:
                     raise
                 attempt += 1
-                notice = StepFinish("retry", tripwire=TripwireData(str(error), retry=True))
-            wait = emit(notice)
+                wait = emit_all(tried.voided(error), emit)
             if wait is not None:
                 await wait
 
     return Flowable(run)
+
+
+class _Attempt:
+    """What has left of an attempt, and what takes it back."""
+
+    def __init__(self, emit: Emit[Chunk]) -> None:
+        self._emit = emit
+        self._parts = OpenParts()
+        self.begun = False
+
+    def push(self, chunk: Chunk) -> Awaitable[Any] | None:
+        """Pass a chunk."""
+        self.begun = True
+        self._parts.note(chunk)
+        return self._emit(chunk)
+
+    def voided(self, error: ModelError) -> list[Chunk]:
+        """The ends of the parts that the failure left open, and the chunk that says it is void."""
+        tripwire = TripwireData(str(error), retry=True)
+        return [*self._parts.close(), StepFinish("retry", tripwire=tripwire)]
 
 
 @operator
@@ -128,19 +150,12 @@ def fallback(source: Observable[Chunk], other: Observable[Chunk]) -> Flowable[Ch
     """
 
     async def run(emit: Emit[Chunk]) -> None:
-        begun = False
-
-        def counted(chunk: Chunk) -> Awaitable[Any] | None:
-            nonlocal begun
-            begun = True
-            return emit(chunk)
-
+        tried = _Attempt(emit)
         try:
-            await flowable(source).into(counted)
+            await flowable(source).into(tried.push)
             return  # noqa: TRY300 - what follows is for a source that failed
         except ModelError as error:
-            notice = StepFinish("retry", tripwire=TripwireData(str(error), retry=True))
-        wait = emit(notice) if begun else None
+            wait = emit_all(tried.voided(error), emit) if tried.begun else None
         if wait is not None:
             await wait
         await flowable(other).into(emit)

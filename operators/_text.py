@@ -26,13 +26,11 @@ from streampipe.chunks import (
     FinishChunk,
     ReasoningDelta,
     ReasoningEnd,
-    ReasoningStart,
     StartChunk,
     StepFinish,
     StepStart,
     TextDelta,
     TextEnd,
-    TextStart,
     ToolCall,
     ToolCallDelta,
     ToolCallInputEnd,
@@ -44,7 +42,7 @@ from streampipe.chunks import (
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit, Enough
 from streampipe.operators._fuse import Opened, Stage, emit_all
-from streampipe.operators._kinds import is_void, with_text
+from streampipe.operators._kinds import OpenParts, is_void, with_text
 
 PARTS: dict[str, tuple[type[Chunk], type[Chunk]]] = {
     "text": (TextDelta, TextEnd),
@@ -66,15 +64,6 @@ APART: frozenset[type[Chunk]] = frozenset(
     )
 )
 """What parts a text in two: the text before these leaves before them."""
-
-_KINDS: dict[type[Chunk], str] = {
-    TextStart: "text",
-    TextDelta: "text",
-    TextEnd: "text",
-    ReasoningStart: "reasoning",
-    ReasoningDelta: "reasoning",
-    ReasoningEnd: "reasoning",
-}
 
 Delta = TextDelta | ReasoningDelta
 
@@ -103,13 +92,6 @@ class Machine(Protocol):
 
 Ending = Callable[[Any, Stage], BaseException | None]
 """Looks at a machine when its chunks have left; gives what ends the stream, if it ends."""
-
-
-def _end_of(chunk: Any, kind: str) -> Chunk:
-    """The end of the part that a chunk is of."""
-    cls: Any = PARTS[kind][1]
-    end: Chunk = cls(chunk.id, run_id=chunk.run_id, from_=chunk.from_)
-    return end
 
 
 class _Slot:
@@ -266,7 +248,7 @@ class TextFlow:
         self._lasting = lasting
         self._lanes: dict[tuple[type[Chunk], str], _Lane] = {}
         self._waiting: deque[_Slot] = deque()
-        self._open: dict[tuple[str, str], Chunk] = {}  # parts, with their ends; for an `ending`
+        self._open = OpenParts()  # for an `ending`
         self._deltas = {PARTS[part][0] for part in parts}
         self._ends = {PARTS[part][1]: PARTS[part][0] for part in parts}
 
@@ -296,8 +278,7 @@ class TextFlow:
     def _lane(self, chunk: Any, cls: type[Chunk]) -> _Lane:
         lane = self._lanes[cls, chunk.id] = _Lane(self._make, chunk.id)
         if self._ending is not None:
-            kind = _KINDS[cls]
-            self._open.setdefault((kind, chunk.id), _end_of(chunk, kind))
+            self._open.open(chunk)
         return lane
 
     def _fed(self, lane: _Lane, text: str, chunk: Delta) -> Out:
@@ -327,7 +308,7 @@ class TextFlow:
         if last is None:
             return emit_all(chunks, self._emit)
         if isinstance(last, Enough):  # nothing was blocked: what is held elsewhere may leave
-            chunks = [*chunks, *self._settled(is_end=True)[0], *self._open.values()]
+            chunks = [*chunks, *self._settled(is_end=True)[0], *self._open.close()]
         wait = emit_all(chunks, self._emit)
         if wait is not None:
             return _raise_after(wait, last)
@@ -357,7 +338,7 @@ class TextFlow:
 
     def _other(self, chunk: Any, cls: type[Chunk]) -> Awaitable[Any] | None:
         if self._ending is not None:
-            self._note(chunk, cls)
+            self._open.note(chunk)
         delta = self._ends.get(cls)
         if delta is not None and (delta, chunk.id) in self._lanes:
             return self._end(delta, chunk)
@@ -371,18 +352,10 @@ class TextFlow:
             return self._emit(chunk)
         return emit_all(self._queued([chunk]), self._emit)
 
-    def _note(self, chunk: Any, cls: type[Chunk]) -> None:
-        """Keep which parts are open."""
-        if cls is TextStart or cls is ReasoningStart:
-            kind = _KINDS[cls]
-            self._open[kind, chunk.id] = _end_of(chunk, kind)
-        elif cls is TextEnd or cls is ReasoningEnd:
-            self._open.pop((_KINDS[cls], chunk.id), None)
-        elif cls in STEP_ENDS:
-            self._open.clear()
-
     def _apart(self, chunk: Chunk, cls: type[Chunk]) -> Awaitable[Any] | None:
         """What parts the text: what is held leaves before it, or is dropped when it is void."""
+        if cls in STEP_ENDS:
+            self._open.close()
         if is_void(chunk):
             for lane in self._lanes.values():
                 lane.drop()
@@ -398,7 +371,7 @@ class TextFlow:
         if last is None:
             chunks.append(end)
         else:  # what ends the stream closes the text too
-            self._open[_KINDS[delta], end.id] = end
+            self._open.ends[end.__class__, end.id] = end
         return self._left(self._queued(chunks) if self._waiting else chunks, last)
 
     def _last(self, lane: _Lane) -> BaseException | None:

@@ -10,7 +10,7 @@ import pytest
 from reactivex import Observable
 from reactivex import operators as rx
 
-from streampipe import Agent, Chunk, TextDelta, TextEnd, TripWire
+from streampipe import Agent, Chunk, DataChunk, TextDelta, TextEnd, ToolCall, TripWire
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError, ProcessorError
 from streampipe.testing import ScriptedModel
@@ -249,6 +249,45 @@ def test_parallel_one_of_them_may_rewrite() -> None:
     """On a copy of its own: the others see what came."""
     witness = through(ops.parallel(Upper("u"), Guard("g", "A")), deltas("a"))
     assert (said(witness.items), witness.ends) == (["A"], ["completed"])
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        ToolCall("c", "t", {"deep": [{"x": 1}]}),
+        DataChunk("data-n", [{"x": 1}]),
+        TextDelta("0", "a", {"deep": {"x": 1}}),
+    ],
+    ids=["arguments", "data", "metadata"],
+)
+def test_parallel_a_guard_changes_nothing_but_its_own_copy(chunk: Any) -> None:
+    """What it does in place to arguments, data or metadata neither the source nor another sees."""
+
+    def inner(part: Any) -> Any:
+        if isinstance(part, DataChunk):
+            return part.data[0]
+        return (
+            part.args["deep"][0] if isinstance(part, ToolCall) else part.provider_metadata["deep"]
+        )
+
+    class Edits:
+        id = "edits"
+        process_data_parts = True
+
+        def process_output_stream(self, args: Any) -> Any:
+            inner(args.part)["x"] = 2
+            return args.part
+
+    class Looks(Edits):
+        id = "looks"
+        seen: Any = None
+
+        def process_output_stream(self, args: Any) -> Any:
+            Looks.seen = inner(args.part)["x"]
+            return args.part
+
+    (out,) = through(ops.parallel(Edits(), Looks()), [chunk]).items
+    assert (inner(out)["x"], Looks.seen, inner(chunk)["x"]) == (2, 1, 1)
 
 
 def test_parallel_two_that_rewrite_have_to_stand_in_a_row() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from streampipe import ObjectChunk, ObjectResult, TextEnd
+from streampipe import ObjectChunk, ObjectResult, TextDelta, TextEnd
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from tests.operators.sources import pieces, through
@@ -89,6 +89,18 @@ def test_a_bad_line_is_named() -> None:
     assert [c.object for c in witness.items if isinstance(c, ObjectChunk)] == [{"a": 1}]
     assert "line 2 is no JSON" in str(witness.ends[0])
     assert "secret" not in str(witness.ends[0])
+
+
+@pytest.mark.parametrize("size", [1, 3, 99])
+def test_lines_before_a_bad_one_are_not_lost(size: int) -> None:
+    """However the text was cut, with the text that they were made of."""
+    text = "[1]\n{}\nno\n[2]\n"
+    pieces = [TextDelta("0", text[at : at + size]) for at in range(0, len(text), size)]
+    witness = through(ops.json_lines(), pieces)
+    assert [c.object for c in witness.items if isinstance(c, ObjectChunk)] == [[1], {}]
+    said = "".join(c.text for c in witness.items if isinstance(c, TextDelta))
+    assert said.startswith("[1]\n{}\nno\n")
+    assert "line 3" in str(witness.ends[0])
 
 
 def test_a_line_without_end_fails() -> None:

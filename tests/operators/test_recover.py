@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
@@ -13,7 +13,15 @@ from reactivex import operators as rx
 
 from streampipe import operators as ops
 from streampipe.abort import TripWire
-from streampipe.chunks import Chunk, StepFinish, TextDelta, TripwireData
+from streampipe.chunks import (
+    Chunk,
+    ReasoningStart,
+    StepFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    TripwireData,
+)
 from streampipe.errors import (
     ConfigurationError,
     IncompleteStreamError,
@@ -23,7 +31,8 @@ from streampipe.errors import (
     ProviderError,
 )
 from streampipe.operators._core import Emit
-from tests.operators.sources import push, reading, turns, watched
+from streampipe.testing import run_virtual
+from tests.operators.sources import elements, push, reading, turns, watched
 
 
 class Attempts:
@@ -370,3 +379,39 @@ async def test_fallback_says_nothing_of_an_attempt_that_said_nothing() -> None:
         raise busy()
 
     assert await drained(ops.create(silent).pipe(ops.fallback(Attempts().stream))) == ["0"]
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        ops.retry(1),
+        ops.retry_api(1, backoff=0),
+        ops.catch_api_error(lambda error, attempt: attempt < 1),
+        ops.fallback(ops.of(TextStart("0"), TextDelta("0", "whole"), TextEnd("0"))),
+    ],
+    ids=["retry", "retry_api", "catch_api_error", "fallback"],
+)
+def test_what_a_failed_attempt_left_open_ends_before_it_is_void(operator: Any) -> None:
+    """Text and reasoning, in the order they were opened; what had ended does not end again."""
+    attempts = 0
+
+    async def source() -> AsyncIterator[Chunk]:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            for chunk in (TextStart("a"), TextEnd("a"), ReasoningStart("r"), TextStart("0")):
+                yield chunk
+            raise ModelError("cut off", is_retryable=True)
+        yield TextStart("0")
+        yield TextDelta("0", "whole")
+        yield TextEnd("0")
+
+    out = run_virtual(elements(ops.from_aiter(source).pipe(operator)))
+    assert [chunk.type for chunk in out[2:7]] == [
+        "reasoning-start",
+        "text-start",
+        "reasoning-end",
+        "text-end",
+        "step-finish",
+    ]
+    assert [getattr(chunk, "text", "") for chunk in out[7:]] == ["", "whole", ""]

@@ -218,6 +218,19 @@ def test_held_text_is_dropped_at_a_void() -> None:
     assert told(out) == ["ONE ", "data-n", "step-finish", "O "]
 
 
+def test_the_text_so_far_is_without_what_is_void() -> None:
+    """A display that draws itself anew takes the draft back; accepted steps stand."""
+    chunks: list[Chunk] = [
+        TextDelta("0", "one "),
+        StepFinish("tool-calls"),
+        TextDelta("0", "draft"),
+        VOID,
+        VOID,
+        TextDelta("0", "two"),
+    ]
+    assert through(ops.accumulate_text(), chunks).items == ["one ", "one draft", "one ", "one two"]
+
+
 def told(chunks: list[Any]) -> list[str]:
     """The texts of chunks, else their types."""
     return [getattr(chunk, "text", chunk.type) for chunk in chunks]
