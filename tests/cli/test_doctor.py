@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import math
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from streampipe.chunks import Chunk, FinishChunk, TextDelta, Usage
-from streampipe.cli._doctor import ADVICE, CHECK_NAMES, WIDEST, CheckResult, check_provider
-from streampipe.contracts import Model, ModelRequest
+from streampipe.cli._doctor import ADVICE, CHECK_NAMES, CheckResult
+from streampipe.contracts import ModelRequest
 from streampipe.errors import (
     AuthenticationError,
-    ConfigurationError,
+    ChunkTimeoutError,
+    ConnectTimeoutError,
+    FirstChunkTimeoutError,
     InvalidRequestError,
     ModelConnectionError,
     QuotaError,
     RateLimitError,
 )
-from streampipe.models import _call, _catalog, register_provider
+from streampipe.models import register_provider
 from streampipe.testing import (
     Answer,
     ModelServer,
@@ -33,87 +31,43 @@ from streampipe.testing import (
     fail,
     faulty,
     reasoning,
-    run_virtual,
     turn,
 )
 from streampipe.testing._protocols import PROTOCOLS, ProtocolName
-from tests.cli.commands import RunCommand
-
-KEY = "canary-4f9a77e1b2c3d4"
-SHORT = 1.0  # seconds for a check of which one hangs: the others take milliseconds
-
-# What a provider that is well answers, call by call.
-TEXT: list[Any] = [reasoning("Let me count."), "one,", " two,", " three"]
-CALL: list[Any] = [call("parcel", {"order": 7}, pieces=3)]
-TOLD: list[Any] = ["It is in ", "Porto."]
-OBJECT: list[Any] = ['{"name": "Porto", "country": ', '"Portugal", "rivers": ["Douro"]}']
-NUMBERS = faulty(["one ", "two ", "three"], "stall", at=b"two")
-REFUSED = fail(status=404)
-UNHEARD_OF = InvalidRequestError("unheard of")
-WELL: list[Any] = [TEXT, CALL, TOLD, OBJECT, NUMBERS, REFUSED]
-ASKING = ("text", "tool call", "structured output", "cancel", "unknown model")
-
-Results = Mapping[str, CheckResult]
+from tests.cli.providers import (
+    ALL_OK,
+    ASKING,
+    CALL,
+    NUMBERS,
+    OBJECT,
+    REFUSED,
+    SHORT,
+    TEXT,
+    TOLD,
+    UNHEARD_OF,
+    WELL,
+    examined,
+    examined_in_no_time,
+    forget_providers,
+    in_each_protocol,
+    quick,
+    refusal,
+    results_of,
+    scripted,
+    statuses,
+)
 
 
 @pytest.fixture(autouse=True)
 def providers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No keys of the machine, no pauses; what a test registers is gone afterwards."""
-    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
-        monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(_call, "FIRST_PAUSE", 0.0)
-    monkeypatch.setattr(_catalog, "_PROVIDERS", dict(_catalog._PROVIDERS))
-
-
-@pytest.fixture(params=PROTOCOLS)
-def protocol(request: pytest.FixtureRequest) -> ProtocolName:
-    """Each protocol that a model server speaks."""
-    name: ProtocolName = request.param
-    return name
-
-
-async def results_of(limit: float = 30.0, **options: Any) -> Results:
-    """What each check finds of the provider that is registered as `tested`."""
-    found = [each async for each in check_provider("tested/model", limit=limit, **options)]
-    assert [each.name for each in found] == list(CHECK_NAMES)
-    return {each.name: each for each in found}
-
-
-async def examined(
-    server: ModelServer, protocol: ProtocolName = "openai-chat", limit: float = 30.0
-) -> Results:
-    """What each check finds of a server."""
-    register_provider(
-        "tested", lambda name: server.model(name, protocol=protocol, api_key=KEY, max_retries=0)
-    )
-    return await results_of(limit)
-
-
-def scripted(**turns: Any) -> Results:
-    """What each check finds of a scripted model, in no time; the rest of it is well."""
-    pieces = {"text": TEXT, "call": CALL, "told": TOLD, "object": OBJECT, "numbers": ["one"]}
-    model = ScriptedModel([*{**pieces, **turns}.values()])
-    return examined_in_no_time(model)
-
-
-def examined_in_no_time(model: Model, unknown: Any = fail(UNHEARD_OF)) -> Results:  # noqa: B008 - frozen
-    """What each check finds of a model, on a jumping clock; another name is told `unknown`."""
-    stranger = ScriptedModel([unknown])
-    register_provider("tested", lambda name: model if name == "model" else stranger)
-    return run_virtual(results_of())
-
-
-def statuses(results: Results) -> dict[str, str]:
-    """The status of each check by its name."""
-    return {name: result.status for name, result in results.items()}
-
-
-ALL_OK = dict.fromkeys(CHECK_NAMES, "ok")
+    """The providers as they are without a key; what a test registers is gone afterwards."""
+    forget_providers(monkeypatch)
 
 
 # --- a provider that is well -------------------------------------------------------------------
 
 
+@in_each_protocol
 async def test_a_provider_that_is_well(protocol: ProtocolName) -> None:
     """In each protocol every check is made by its own calls, and is fine."""
     async with ModelServer(WELL) as server:
@@ -135,6 +89,7 @@ async def test_a_provider_that_is_well(protocol: ProtocolName) -> None:
     assert results["unknown model"].error == "InvalidRequestError"
 
 
+@in_each_protocol
 async def test_every_check_that_asks_tells_how_long_it_took(protocol: ProtocolName) -> None:
     """The first piece comes no later than the end; what only looks on has taken no time."""
     async with ModelServer(WELL) as server:
@@ -170,6 +125,7 @@ def test_the_wait_for_a_second_step_is_no_pace() -> None:
         (["one, two, three"], "does not stream: all came in one piece"),
         ([reasoning("a"), delay(1), "one"], "does not stream: all came in one piece"),
         (["one,", " two"], "does not stream: 2 pieces came all at once"),
+        (["one,", delay(1e-5), " two"], "does not stream: 2 pieces came all at once"),
     ],
 )
 def test_an_answer_that_does_not_stream_is_told(text: list[Any], seen: str) -> None:
@@ -207,11 +163,7 @@ def test_reasoning_that_is_not_shown_is_not_supported(text: Any, seen: str) -> N
 # --- what a provider cannot do -----------------------------------------------------------------
 
 
-def refusal(message: str) -> Any:
-    """A 400 that says so, in words that every protocol's body has."""
-    return fail(status=400, body={"error": {"message": message}})
-
-
+@in_each_protocol
 async def test_a_provider_without_tools(protocol: ProtocolName) -> None:
     """A refusal of tools is no failure, and the other checks are made."""
     script = [TEXT, refusal("this model does not support tools"), OBJECT, NUMBERS, REFUSED]
@@ -222,6 +174,7 @@ async def test_a_provider_without_tools(protocol: ProtocolName) -> None:
     assert results["tool call"].advice is None
 
 
+@in_each_protocol
 async def test_a_provider_without_schemas(protocol: ProtocolName) -> None:
     """A refusal of structured output is no failure, and the other checks are made."""
     script = [TEXT, CALL, TOLD, refusal("response_format is unavailable"), NUMBERS, REFUSED]
@@ -252,7 +205,7 @@ async def test_another_refusal_is_a_failure(message: str) -> None:
 
 def test_a_server_that_takes_any_model() -> None:
     """A local server may not look at the name; that is told, and is no failure."""
-    result = examined_in_no_time(ScriptedModel(_quick()), ["hello"])
+    result = examined_in_no_time(ScriptedModel(quick()), ["hello"])
     assert result["unknown model"].status == "not supported"
 
 
@@ -267,19 +220,15 @@ def test_a_server_that_takes_any_model() -> None:
 )
 def test_the_class_of_a_refusal_is_shown(error: Exception, status: str) -> None:
     """A model that does not exist is to be refused as such; any other refusal is none."""
-    result = examined_in_no_time(ScriptedModel(_quick()), fail(error))["unknown model"]
+    result = examined_in_no_time(ScriptedModel(quick()), fail(error))["unknown model"]
     assert (result.status, result.error) == (status, type(error).__name__)
     assert str(error) in result.seen
-
-
-def _quick() -> list[Any]:
-    """A script for all checks but that of an unknown model."""
-    return [TEXT, CALL, TOLD, OBJECT, ["one"]]
 
 
 # --- what goes wrong ---------------------------------------------------------------------------
 
 
+@in_each_protocol
 async def test_a_key_that_is_refused(protocol: ProtocolName) -> None:
     """One call tells it; the others are not made, and what to do is said."""
     async with ModelServer([fail(status=401)]) as server:
@@ -292,6 +241,7 @@ async def test_a_key_that_is_refused(protocol: ProtocolName) -> None:
     assert results["cancel"].seen == "the key is refused"
 
 
+@in_each_protocol
 async def test_a_provider_that_is_down(protocol: ProtocolName) -> None:
     """Where nobody listens the other checks are not made."""
     async with ModelServer() as server:
@@ -305,6 +255,23 @@ async def test_a_provider_that_is_down(protocol: ProtocolName) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("error", "others"),
+    [
+        (ModelConnectionError("reset"), "skipped"),
+        (ConnectTimeoutError("no connection in 10 s"), "skipped"),
+        (FirstChunkTimeoutError("no chunk in 300 s"), "ok"),
+        (ChunkTimeoutError("nothing for 300 s"), "ok"),
+    ],
+)
+def test_who_is_silent_is_asked_again(error: Exception, others: str) -> None:
+    """A provider that is slow to answer is not one that cannot be reached."""
+    results = scripted(text=[fail(error)])
+    asked = [results[name].status for name in ASKING]
+    assert asked == ["failed", *[others] * 4]
+
+
+@in_each_protocol
 async def test_a_page_where_a_stream_should_be(protocol: ProtocolName) -> None:
     """A proxy's page is no answer: every check says so by itself."""
     page = Answer(b"<html>Welcome</html>", headers={"content-type": "text/html"})
@@ -318,6 +285,7 @@ async def test_a_page_where_a_stream_should_be(protocol: ProtocolName) -> None:
     assert results["reasoning"].status == "skipped"
 
 
+@in_each_protocol
 @pytest.mark.parametrize("fault", ["cut", "end"])
 async def test_a_stream_that_stops(protocol: ProtocolName, fault: Any) -> None:
     """Half an answer is a failure, though text has come; the other checks are made."""
@@ -330,6 +298,7 @@ async def test_a_stream_that_stops(protocol: ProtocolName, fault: Any) -> None:
     assert results["text"].first_chunk is not None
 
 
+@in_each_protocol
 async def test_a_provider_that_hangs(protocol: ProtocolName) -> None:
     """A check has its own time; then its connection is closed, and the others are made."""
     silent = faulty(["one,", " two"], "stall", at=b"one,", whole_event=True)
@@ -338,22 +307,25 @@ async def test_a_provider_that_hangs(protocol: ProtocolName) -> None:
         await server.requests[0].wait()
         assert not server.requests[0].completed
     assert statuses(results) == ALL_OK | {"text": "failed", "reasoning": "skipped"}
-    assert results["text"].seen == "1 pieces of an answer came within 1 s, and no end"
+    assert results["text"].seen == "not over in 1 s; pieces of an answer so far: 1"
 
 
 @pytest.mark.parametrize("name", ASKING)
 def test_each_check_has_its_own_time(name: str) -> None:
     """Whichever one hangs fails after the time for it, and the others are made."""
-    hangs = [delay(3600), "too late"]
-    turns = dict(zip(ASKING, (*_quick()[:2], *_quick()[3:], None), strict=True)) | {name: hangs}
+    turns: dict[str, Any] = dict(
+        zip(ASKING, [TEXT, CALL, OBJECT, ["one"], fail(UNHEARD_OF)], strict=True)
+    )
+    turns[name] = [delay(3600), "too late"]
     told = [] if name == "tool call" else [TOLD]
-    unknown = turns.pop("unknown model") or fail(UNHEARD_OF)
-    model = ScriptedModel([turns["text"], turns["tool call"], *told, *list(turns.values())[2:]])
+    unknown = turns.pop("unknown model")
+    text, tool_call, *others = turns.values()
+    model = ScriptedModel([text, tool_call, *told, *others])
     results = examined_in_no_time(model, unknown)
     failed = {name for name, status in statuses(results).items() if status == "failed"}
     assert failed == {name}
     assert results[name].total == pytest.approx(30)
-    assert results[name].seen == "no answer came within 30 s, and no end"
+    assert results[name].seen == "not over in 30 s; pieces of an answer so far: 0"
     assert results[name].advice == ADVICE[TimeoutError]
 
 
@@ -378,7 +350,7 @@ def test_arguments_that_fit_in_the_end() -> None:
     model = ScriptedModel([TEXT, bad, CALL, TOLD, OBJECT, ["one"]])
     result = examined_in_no_time(model)["tool call"]
     assert result.status == "ok"
-    assert "after 1 invalid calls" in result.seen
+    assert "calls before it that were not valid: 1" in result.seen
 
 
 def test_a_call_that_leads_nowhere() -> None:
@@ -405,6 +377,7 @@ def test_calls_without_end_are_limited() -> None:
         ([""], "the answer is no JSON"),
     ],
 )
+@in_each_protocol
 async def test_an_answer_that_does_not_validate(
     protocol: ProtocolName, answer: list[str], seen: str
 ) -> None:
@@ -450,7 +423,7 @@ class Clinging(ScriptedModel):
 
 def test_a_connection_that_is_closed_late() -> None:
     """A call that goes on after it was cancelled is a failure; for how long is told."""
-    result = examined_in_no_time(Clinging(_quick()))["cancel"]
+    result = examined_in_no_time(Clinging(quick()))["cancel"]
     assert (result.status, result.seen) == (
         "failed",
         "the connection was closed only after 7000 ms",
@@ -477,220 +450,3 @@ def test_a_model_with_a_bug_fails_its_checks() -> None:
     assert results["tool call"].error == "ModelError"
     assert "KeyError: 'oops'" in results["tool call"].seen
     assert results["cancel"].status == "ok"
-
-
-# --- key and address ---------------------------------------------------------------------------
-
-
-async def test_a_missing_key_is_told_before_any_connection() -> None:
-    """The variable is named, nothing is asked."""
-    async with ModelServer(WELL) as server:
-        found = [r async for r in check_provider("openai/gpt-5-mini", base_url=server.base_url)]
-        assert not server.connections
-    assert found[0].error == "ConfigurationError"
-    assert "set OPENAI_API_KEY " in found[0].seen
-    assert [each.status for each in found] == ["failed"] + ["skipped"] * (len(CHECK_NAMES) - 1)
-
-
-@pytest.mark.parametrize("router_id", ["", "gpt-5-mini", "openai/", "nobody/model"])
-async def test_a_model_that_nobody_has(router_id: str) -> None:
-    """What is wrong with the name is told by the first check."""
-    found = [each async for each in check_provider(router_id)]
-    assert found[0].status == "failed"
-    assert "providers: " in found[0].seen or "known: " in found[0].seen
-    assert {each.status for each in found[1:]} == {"skipped"}
-
-
-async def test_another_address_is_given_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`base_url` is asked in place of the provider's own address, with the provider's key."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    async with ModelServer([TEXT, fail(status=401)], repeat=True) as server:
-        address = server.base_url.replace("//", "//user:password@") + "?token=secret"
-        found = check_provider("openai-chat/gpt", base_url=server.base_url)
-        assert [(await anext(found)).status, (await anext(found)).status] == ["ok", "ok"]
-        await found.aclose()  # type: ignore[attr-defined]  # a generator has it
-        assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
-        assert server.requests[0].body["model"] == "gpt"
-        found = check_provider("openai-chat/gpt", base_url=address)
-        seen = (await anext(found)).seen
-        await found.aclose()  # type: ignore[attr-defined]  # as above
-    assert seen == f"asking {server_url(server)} with a key"
-
-
-def server_url(server: ModelServer) -> str:
-    """Where a server has listened, as its last request tells."""
-    return f"http://{server.requests[0].headers['host']}/v1"
-
-
-@pytest.mark.parametrize("base_url", ["localhost", "ftp://localhost", "http://user:hidden@"])
-async def test_an_address_that_is_none(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is refused without being shown: it may hold a password."""
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    first = await anext(check_provider("openai-chat/gpt", base_url=base_url))
-    assert (first.status, first.error) == ("failed", "ConfigurationError")
-    assert "base_url must be an address" in first.seen
-    assert "hidden" not in first.seen
-
-
-async def test_a_model_of_your_own_has_no_address() -> None:
-    """Another address for what is not asked over HTTP is refused."""
-    register_provider("tested", lambda _: ScriptedModel([]))
-    results = await results_of(base_url="http://localhost:1")
-    assert results["key and address"].seen == (
-        "--base-url: a ScriptedModel has no address to change; leave it out"
-    )
-
-
-@pytest.mark.parametrize("limit", [0.0, -1.0, math.inf, math.nan])
-async def test_a_limit_that_is_none(limit: float) -> None:
-    """The time of a check is a positive number of seconds."""
-    with pytest.raises(ConfigurationError, match="timeout must be a positive number of seconds"):
-        await anext(check_provider("openai/gpt", limit=limit))
-
-
-# --- what is shown -----------------------------------------------------------------------------
-
-ECHOES: Mapping[str, Callable[[], Iterable[Any]]] = {
-    "text": lambda: [[f"Your key is {KEY}. " * 9], CALL, [KEY], OBJECT, [KEY], [KEY]],
-    "errors": lambda: [refusal(f"bad key {KEY}")] * 5,
-    "statuses": lambda: [fail(status=403, body=f"go away, {KEY}")] * 5,
-    "pages": lambda: [Answer(KEY.encode() * 50, headers={"content-type": "text/html"})] * 5,
-    "arguments": lambda: [TEXT, [call("parcel", {"order": KEY})], [KEY], [f'{{"name":"{KEY}"}}']],
-    "names": lambda: [TEXT, [call(KEY, {})], [KEY], OBJECT, NUMBERS, REFUSED],
-    "objects": lambda: [TEXT, CALL, TOLD, [f'{{"name":"{KEY}","country":"","rivers":["{KEY}"]}}']],
-}
-
-
-@pytest.mark.parametrize("options", [[], ["--json"]], ids=["table", "json"])
-@pytest.mark.parametrize("place", ECHOES)
-async def test_the_key_is_never_shown(
-    place: str,
-    options: list[str],
-    command: RunCommand,
-    protocol: ProtocolName,
-) -> None:
-    """Wherever the provider quotes the key, and however much is cut off of what it says."""
-    async with ModelServer(ECHOES[place]()) as server:
-        register_provider("tested", lambda name: server.model(name, protocol=protocol, api_key=KEY))
-        ran = await asyncio.to_thread(command, "doctor", "tested/model", *options)
-    assert server.requests
-    assert ran.exit_code in (0, 1), ran.output
-    assert KEY[:12] not in ran.output + ran.stderr
-    assert "text" in ran.stdout
-
-
-@given(st.text())
-def test_what_is_seen_is_fit_for_a_terminal(message: str) -> None:
-    """Whatever a provider says is shown short, on one line, and as nothing a terminal obeys."""
-
-    async def first() -> CheckResult:
-        model = ScriptedModel([[fail(AuthenticationError(message))]])
-        register_provider("said", lambda _: model)
-        found = [each async for each in check_provider("said/model")]
-        return found[1]
-
-    result = run_virtual(first())
-    assert result.seen.isprintable()
-    assert len(result.seen) <= WIDEST + 4
-    assert json.loads(result.to_json())["seen"] == result.seen
-
-
-@pytest.fixture
-def well(command: RunCommand) -> Callable[..., Any]:
-    """Runs the command on a scripted provider, well unless said otherwise."""
-
-    def run(*options: str, text: Any = TEXT) -> Any:
-        models = {"model": ScriptedModel([text, *_quick()[1:]])}
-        stranger = ScriptedModel([fail(UNHEARD_OF)])
-        register_provider("tested", lambda name: models.get(name, stranger))
-        return command("doctor", "tested/model", *options)
-
-    return run
-
-
-def test_the_table_has_a_row_for_each_check(well: Callable[..., Any]) -> None:
-    """Names, statuses and findings stand in a plain table; all is fine, so the command succeeds."""
-    ran = well()
-    assert (ran.exit_code, ran.stderr) == (0, "")
-    assert ran.stdout.isascii()
-    assert "\x1b" not in ran.stdout
-    cells = [[cell.strip() for cell in row.split("|")[1:-1]] for row in ran.stdout.splitlines()]
-    rows = [row for row in cells if len(row) == 6]
-    assert rows[0] == ["check", "status", "first ms", "total ms", "chunks/s", "what was seen"]
-    assert [row[:2] for row in rows[1:]] == [[name, "ok"] for name in CHECK_NAMES]
-    assert rows[-1][-1] == "InvalidRequestError: refused: unheard of"
-
-
-def test_markup_in_what_is_seen_is_no_markup(well: Callable[..., Any]) -> None:
-    """Brackets that a provider writes are shown as they are."""
-    assert "[/red] [bold]oops" in well(text=[fail(QuotaError("[/red] [bold]oops"))]).stdout
-
-
-def test_a_failure_ends_with_1_and_says_what_to_do(well: Callable[..., Any]) -> None:
-    """The error's class and message stand in the table, advice below them."""
-    ran = well(text=[fail(QuotaError("no credit"))])
-    assert (ran.exit_code, ran.stderr) == (1, "")
-    assert "QuotaError: no credit" in ran.stdout
-    assert "> check the account's credit" in ran.stdout
-
-
-def test_what_is_not_supported_ends_with_0(well: Callable[..., Any]) -> None:
-    """A provider is not to blame for what it does not offer."""
-    ran = well(text=["one", " two"])
-    assert "not supported" in ran.stdout
-    assert ran.exit_code == 0
-
-
-def test_a_check_that_was_skipped_ends_with_1(well: Callable[..., Any]) -> None:
-    """What was not looked at is not known to work."""
-    ran = well("--json", text=[fail(AuthenticationError("no"))])
-    assert [json.loads(line)["status"] for line in ran.stdout.splitlines()].count("skipped") == 5
-    assert ran.exit_code == 1
-
-
-def test_json_has_a_line_for_each_check(well: Callable[..., Any]) -> None:
-    """Each line is an object with the same keys; what is not known is null."""
-    ran = well("--json")
-    lines = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert (ran.exit_code, ran.stderr) == (0, "")
-    assert [line["check"] for line in lines] == list(CHECK_NAMES)
-    assert len({tuple(line) for line in lines}) == 1
-    assert lines[0] == {
-        "check": "key and address",
-        "status": "ok",
-        "firstChunkMs": None,
-        "totalMs": None,
-        "chunksPerSecond": None,
-        "seen": "a ScriptedModel of your own",
-        "error": None,
-        "advice": None,
-    }
-    assert lines[1]["totalMs"] >= lines[1]["firstChunkMs"] >= 0
-
-
-def test_json_is_in_milliseconds() -> None:
-    """Seconds within, milliseconds outside; a rate in chunks a second."""
-    result = CheckResult(
-        name="text", status="ok", seen="", first_chunk=0.25, total=1.5, rate=12.345
-    )
-    told = json.loads(result.to_json())
-    assert (told["firstChunkMs"], told["totalMs"], told["chunksPerSecond"]) == (250, 1500, 12.3)
-
-
-@pytest.mark.parametrize("timeout", ["0", "-1", "inf", "nan"])
-def test_a_bad_timeout_ends_with_2(well: Callable[..., Any], timeout: str) -> None:
-    """It is misuse, said in a sentence, before anything is asked."""
-    ran = well("--timeout", timeout)
-    assert (ran.exit_code, ran.stdout) == (2, "")
-    assert ran.stderr.startswith("streampipe: timeout must be a positive number of seconds, not ")
-
-
-@pytest.mark.parametrize("options", [[], ["a/b", "--timeout", "soon"], ["a/b", "c/d"], ["--yaml"]])
-def test_wrong_arguments_end_with_2(command: RunCommand, options: list[str]) -> None:
-    """A missing model, a word for a number and what is unknown are misuse."""
-    assert command("doctor", *options).exit_code == 2
-
-
-def test_help_tells_what_it_costs(command: RunCommand) -> None:
-    """Who runs it pays for it, so how much is said first."""
-    assert "six short calls" in command("doctor", "--help").stdout
