@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import Any, Protocol
 
 import orjson
+from pydantic_core import PydanticSerializationError, to_json
 
 from streampipe.chunks import Chunk, ResponseMetadata
 from streampipe.errors import (
@@ -222,9 +223,14 @@ def _masked(value: Any, secret: str) -> Any:
 
 
 def _json(body: Mapping[str, Any]) -> bytes:
+    """The body's bytes; by pydantic where a whole number has more than 64 bits."""
     try:
         return orjson.dumps(body)
-    except TypeError as error:
+    except TypeError:
+        pass
+    try:
+        return to_json(body)
+    except PydanticSerializationError as error:
         msg = f"the request is no JSON ({error}): check prompt, tools, settings, provider_options"
         raise ConfigurationError(msg) from error
 

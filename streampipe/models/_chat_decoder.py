@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from streampipe.chunks import (
@@ -27,6 +27,8 @@ REASONS: Mapping[str, str] = {
     "function_call": "tool-calls",
     "content_filter": "content-filter",
 }
+_REASONING = ("reasoning_content", "reasoning")
+THINK, CLOSE = "<think>", "</think>"  # how some servers pass reasoning on, inline
 
 
 class _Call:
@@ -72,6 +74,10 @@ class ChatDecoder:
         self._warnings = list(warnings)
         self._begun = False
         self._parts = Parts()
+        self._say: Callable[[Any, list[Chunk]], None] = self._first
+        self._held = ""  # text that may turn out to be the beginning of a tag
+        self._reasoned: dict[str, Any] = {}  # what is noted of the reasoning
+        self._details: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._calls: list[_Call] = []
         self._by_key: dict[int | str, _Call] = {}  # the newest call of an index or id
         self._sources: set[str] = set()
@@ -140,17 +146,21 @@ class ChatDecoder:
         )
 
     def _delta(self, delta: dict[str, Any], out: list[Chunk]) -> None:
-        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-        if reasoning:
-            self._parts.write("reasoning", reasoning, out)
+        for field in _REASONING:
+            if delta.get(field):
+                self._reasoned["field"] = field
+                self._write("reasoning", delta[field], out)
+                break
+        if delta.get("reasoning_details"):
+            self._detail(delta, out)
         content = delta.get("content")
         if isinstance(content, list):
             for part in content:
                 self._content_part(typed(part, dict, "content[]"), out)
         elif content:
-            self._parts.write("text", content, out)
+            self._say(content, out)
         if delta.get("refusal"):  # said instead of content, and to the user: so it is text
-            self._parts.write("text", delta["refusal"], out)
+            self._write("text", delta["refusal"], out)
         if "annotations" in delta:
             self._source(delta["annotations"], out)
         for item in typed(delta.get("tool_calls"), list, "tool_calls"):
@@ -165,9 +175,73 @@ class ChatDecoder:
             if isinstance(inner, str):
                 inner = [{"text": inner}]
             for piece in typed(inner, list, "thinking"):
-                self._parts.write("reasoning", typed(piece, dict, "thinking[]").get("text"), out)
+                self._write("reasoning", typed(piece, dict, "thinking[]").get("text"), out)
         elif part.get("text"):
-            self._parts.write("text", part["text"], out)
+            self._write("text", part["text"], out)
+
+    def _detail(self, delta: dict[str, Any], out: list[Chunk]) -> None:
+        """Reasoning as a list of typed items, to be sent back as they came."""
+        for item in typed(delta["reasoning_details"], list, "reasoning_details"):
+            detail = typed(item, dict, "reasoning_details[]")
+            key = (str(detail.get("type")), str(detail.get("index", detail.get("id"))))
+            self._details.setdefault(key, []).append(detail)
+            if not any(delta.get(field) for field in _REASONING):  # else it says the same again
+                self._write("reasoning", detail.get("text") or detail.get("summary"), out)
+
+    def _first(self, text: Any, out: list[Chunk]) -> None:
+        """The beginning of the text: with `<think>` there it is reasoning, up to `</think>`."""
+        text = self._held + typed(text, str, "content")
+        begun = text.lstrip()
+        self._held = ""
+        if begun.startswith(THINK):
+            self._say = self._thought
+            self._thought(begun[len(THINK) :].lstrip(), out)
+        elif THINK.startswith(begun):
+            self._held = text
+        else:
+            self._say = self._plain
+            self._plain(text, out)
+
+    def _thought(self, text: Any, out: list[Chunk]) -> None:
+        """Reasoning between the tags; what may be the beginning of the closing one is held."""
+        text = self._held + typed(text, str, "content")
+        thought, tag, rest = text.partition(CLOSE)
+        if tag:
+            self._held = ""
+            self._write("reasoning", thought, out)
+            self._say = self._behind
+            return self._behind(rest, out)
+        place = text.rfind("<")
+        edge = place if place >= 0 and CLOSE.startswith(text[place:]) else len(text)
+        self._held = text[edge:]
+        return self._write("reasoning", text[:edge], out)
+
+    def _behind(self, text: Any, out: list[Chunk]) -> None:
+        """White space behind the closing tag is neither reasoning nor text."""
+        text = typed(text, str, "content").lstrip()
+        if text:
+            self._say = self._plain
+            self._plain(text, out)
+
+    def _plain(self, text: Any, out: list[Chunk]) -> None:
+        self._write("text", text, out)
+
+    def _write(self, kind: str, text: Any, out: list[Chunk]) -> None:
+        if kind != "reasoning" and text and self._parts.is_open("reasoning"):
+            self._close(out)
+        self._parts.write(kind, text, out)
+
+    def _close(self, out: list[Chunk]) -> None:
+        """Close the part that is open; reasoning is noted as this provider's own."""
+        held, self._held = self._held, ""
+        self._write("reasoning" if self._say == self._thought else "text", held, out)
+        if not self._parts.is_open("reasoning"):
+            return self._parts.close(out)
+        noted, self._reasoned = self._reasoned, {}
+        if self._details:
+            noted["reasoning_details"] = [_merged(items) for items in self._details.values()]
+            self._details = {}
+        return self._parts.close(out, provider_metadata={self._provider: noted})
 
     def _call(self, item: dict[str, Any], out: list[Chunk]) -> None:
         function = typed(item.get("function"), dict, "tool_calls[].function")
@@ -178,7 +252,7 @@ class ChatDecoder:
         fresh = call.add(text) if text else False
         if name and not call.name:
             call.name = name
-            self._parts.close(out)
+            self._close(out)
             out.append(ToolCallInputStart(call.id, name))
             out.extend(ToolCallDelta(call.id, piece) for piece in call.pieces)
         elif fresh and call.name:
@@ -224,7 +298,7 @@ class ChatDecoder:
         out: list[Chunk] = []
         if not self._begun:
             self._begin({}, out)
-        self._parts.close(out)
+        self._close(out)
         for call in self._calls:
             if not call.name:
                 msg = f"a tool call has no name: {''.join(call.pieces)[:EXCERPT]!r}"
@@ -235,6 +309,16 @@ class ChatDecoder:
         out.append(FinishChunk(REASONS.get(raw or "", "other"), self._usage, raw_reason=raw))
         self.done = True
         return out
+
+
+def _merged(items: list[dict[str, Any]]) -> dict[str, Any]:
+    """The pieces of one reasoning item as the item that they are."""
+    whole: dict[str, Any] = {}
+    for name in {name: None for item in items for name in item}:
+        values = [item[name] for item in items if item.get(name) is not None]
+        texts = name in ("text", "summary", "data") and all(isinstance(v, str) for v in values)
+        whole[name] = "".join(values) if texts else next(iter(values), None)
+    return whole
 
 
 def _usage(raw: Any) -> Usage:

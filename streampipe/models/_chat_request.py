@@ -25,6 +25,7 @@ from streampipe.models._encoding import (
     json_text,
     left_out,
     options_of,
+    own_metadata,
     unknown_setting,
 )
 
@@ -52,6 +53,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "deepseek": Dialect(reasoning=True),  # refuses a tool loop without it
     "mistral": Dialect(seed="random_seed", stream_options=False),  # refuses keys unknown to it
     "openai": Dialect(token_limit="max_completion_tokens"),  # noqa: S106 - a name, no password
+    "openrouter": Dialect(reasoning=True),  # passes it on to providers that want it
 }
 
 _SETTINGS = frozenset(
@@ -91,7 +93,9 @@ def encode_request(
     told: list[str] = [] if warnings is None else warnings
     body: dict[str, Any] = {
         "model": model_id,
-        "messages": [m for said in request.prompt for m in _messages(said, dialect, told)],
+        "messages": [
+            m for said in request.prompt for m in _messages(said, dialect, provider, told)
+        ],
         "stream": True,
     }
     if dialect.stream_options:
@@ -143,6 +147,7 @@ def _settings(settings: Mapping[str, Any], dialect: Dialect, told: list[str]) ->
 def _messages(
     message: PromptMessage,
     dialect: Dialect,
+    provider: str,
     told: list[str],
 ) -> Iterator[dict[str, Any]]:
     if message.role == "system":
@@ -154,7 +159,7 @@ def _messages(
             else:
                 told.append(left_out(part, message.role))
     elif message.role == "assistant":
-        yield from _assistant(message, dialect, told)
+        yield from _assistant(message, dialect, provider, told)
     else:
         content = [c for part in message.content if (c := _shown(part, message, told))]
         if len(content) == 1 and content[0]["type"] == "text":
@@ -166,10 +171,11 @@ def _messages(
 def _assistant(
     message: PromptMessage,
     dialect: Dialect,
+    provider: str,
     told: list[str],
 ) -> Iterator[dict[str, Any]]:
     calls: list[dict[str, Any]] = []
-    reasoning: list[str] = []
+    reasoning: dict[str, Any] = {}
     for part in message.content:
         if isinstance(part, ToolCallPart):
             calls.append(
@@ -180,16 +186,23 @@ def _assistant(
                 },
             )
         elif isinstance(part, ReasoningPart):
-            reasoning.append(part.text)  # where it is not wanted back, servers make their own
+            _reason(part, own_metadata(part, provider), reasoning)
         elif not isinstance(part, TextPart):
             told.append(left_out(part, message.role))
     said = {"role": "assistant", "content": message.text or None}
     if calls:
-        if dialect.reasoning and reasoning:
-            said["reasoning_content"] = "".join(reasoning)
-        yield {**said, "tool_calls": calls}
+        yield {**said, **(reasoning if dialect.reasoning else {}), "tool_calls": calls}
     elif message.text:
         yield said
+
+
+def _reason(part: ReasoningPart, noted: dict[str, Any], fields: dict[str, Any]) -> None:
+    """Reasoning in the fields that it came in; that of another provider is left out."""
+    details = noted.get("reasoning_details")
+    if isinstance(details, list):
+        fields.setdefault("reasoning_details", []).extend(details)
+    elif isinstance(field := noted.get("field"), str):
+        fields[field] = fields.get(field, "") + part.text
 
 
 def _arguments(args: Any) -> str:

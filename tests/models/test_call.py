@@ -419,3 +419,10 @@ def test_garbage_never_gets_through_as_an_answer(pieces: Sequence[bytes]) -> Non
     assume(b"[DONE]" not in b"".join(pieces))
     with pytest.raises(ModelError):
         asyncio.run(collected(model_on(Network(Response(*pieces)), max_retries=0)))
+
+
+async def test_a_number_of_more_than_64_bits_is_sent() -> None:
+    """An id that a model wrote into a call's arguments goes back as it is."""
+    network = Network(Response(GOOD))
+    await collected(model_on(network), ModelRequest(REQUEST.prompt, settings={"seed": 1 << 70}))
+    assert f'"seed":{1 << 70}'.encode() in network.asked[0]["content"]

@@ -276,7 +276,7 @@ def test_an_excerpt_is_short() -> None:
         ({"choices": 7}, "choices"),
         ({"choices": [7]}, r"choices\[\]"),
         (event("x"), "delta"),
-        (event({"content": 7}), "text"),
+        (event({"content": 7}), "content"),
         (event({"content": [7]}), r"content\[\]"),
         (event({"content": [{"type": "text", "text": {}}, {"type": "text", "text": 7}]}), "text"),
         (event({"reasoning": ["x"]}), "reasoning"),

@@ -221,13 +221,22 @@ def test_a_result_of_any_kind_becomes_text(result: Any, text: str | None) -> Non
 
 
 def test_reasoning_goes_back_where_it_is_wanted() -> None:
-    """DeepSeek wants the reasoning of a tool loop back; the others make their own."""
-    said = assistant(ReasoningPart("hm"), ToolCallPart("1", "look", {}))
+    """DeepSeek wants the reasoning of a tool loop back, its own only; the others make their own."""
+    noted = {"deepseek": {"field": "reasoning_content"}, "openai": {"field": "reasoning_content"}}
+    own = ReasoningPart("hm", provider_metadata=noted)
+    said = assistant(own, ReasoningPart(" another's"), ToolCallPart("1", "look", {}))
     assert message_of(said, provider="deepseek")["reasoning_content"] == "hm"
     assert "reasoning_content" not in message_of(said)
-    assert body_of(user("x"), assistant(ReasoningPart("hm")))["messages"] == [
-        {"role": "user", "content": "x"}
-    ]
+    assert body_of(user("x"), assistant(own))["messages"] == [{"role": "user", "content": "x"}]
+
+
+def test_reasoning_items_go_back_as_they_came() -> None:
+    """OpenRouter passes them on to the provider behind it, signatures and ciphers included."""
+    details = [{"type": "reasoning.encrypted", "data": "abc", "index": 0}]
+    own = ReasoningPart("hm", provider_metadata={"openrouter": {"reasoning_details": details}})
+    said = assistant(own, ToolCallPart("1", "look", {}))
+    assert message_of(said, provider="openrouter")["reasoning_details"] == details
+    assert "reasoning_details" not in message_of(said, provider="deepseek")
 
 
 def test_tools_and_how_free_the_model_is() -> None:
