@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, TypeVar
 
 import orjson
@@ -53,7 +54,7 @@ def typed(value: Any, kind: type[T], where: str) -> T:
     if value is None:
         return kind()
     if not isinstance(value, kind):
-        msg = f"{where} must be {kind.__name__}, not {value!r:.{EXCERPT}}"
+        msg = f"{where} must be {kind.__name__}, not {reprlib.repr(value):.{EXCERPT}}"
         raise ProviderStreamError(msg)
     return value
 
@@ -103,7 +104,7 @@ class Parts:
         if not text:
             return
         if text.__class__ is not str:
-            msg = f"{kind} must be a string, not {text!r:.{EXCERPT}}"
+            msg = f"{kind} must be a string, not {reprlib.repr(text):.{EXCERPT}}"
             raise ProviderStreamError(msg)
         if self._open != kind:
             self.begin(kind, out)

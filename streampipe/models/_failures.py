@@ -144,6 +144,10 @@ def provider_error(
         headers: of the answer, names in lower case.
     """
     headers = headers or {}
+    try:
+        shown = body if isinstance(body, str) else orjson.dumps(body, default=str).decode()
+    except TypeError:  # nested deeper than anybody could read, or walk through
+        body = shown = "an error nested too deep to show"
     details = dict(_details(body))
     codes = [str(value).lower() for name, value in details.items() if name.startswith("code")]
     if status is None:
@@ -155,7 +159,7 @@ def provider_error(
         found = headers.get("content-type", "no content type")
         message = f"answered {found!r} and no JSON: {body[:_PROXY_EXCERPT]!r}"
     elif not message:
-        message = orjson.dumps(body, default=str).decode() if body else "no body"
+        message = shown if body else "no body"
     return kind(
         message[:EXCERPT],
         status=status,

@@ -185,3 +185,16 @@ def test_an_event_that_is_no_object(protocol: ProtocolName, text: str) -> None:
     """It is refused by name, in whatever way it is none."""
     with pytest.raises(ProviderStreamError):
         DECODERS[protocol][1]().feed(text or " ")
+
+
+@pytest.mark.parametrize("protocol", DECODERS)
+@pytest.mark.parametrize("field", ["error", "choices", "delta", "type", "candidates", "message"])
+def test_an_event_nested_very_deep(protocol: ProtocolName, field: str) -> None:
+    """As deep as JSON is read at all: refused or passed over, without running out of stack."""
+    deep = "[" * 1000 + "]" * 1000
+    decoder = DECODERS[protocol][1]()
+    try:
+        decoder.feed(f'{{"{field}": {deep}}}')
+        decoder.feed(f'{{"type": "error", "error": {{"{field}": {deep}}}}}')
+    except ModelError as error:
+        assert len(str(error)) < 2000  # noqa: PT017 - either end is right
