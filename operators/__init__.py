@@ -56,7 +56,7 @@ from streampipe.operators._output import (
 from streampipe.operators._pace import batch, smooth
 from streampipe.operators._process import process, process_all
 from streampipe.operators._record import Recorder, Recording
-from streampipe.operators._recover import catch_api_error, fallback, retry, retry_api
+from streampipe.operators._recover import catch_api_error, fallback, retry_api
 from streampipe.operators._rules import Match, block, detect, redact, replace
 from streampipe.operators._time import (
     deadline,
@@ -126,7 +126,6 @@ __all__ = [
     "rechunk",
     "redact",
     "replace",
-    "retry",
     "retry_api",
     "revealing",
     "scan",

@@ -9,8 +9,11 @@ from typing import Any, TypeVar
 from reactivex import Observable
 from reactivex.subject import Subject
 
+from streampipe.errors import OperatorError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import Emit, Escape, Flowable, run_stage
+from streampipe.operators._core import FAULTS, Emit, Escape, Flowable, is_cancel, run_stage
+from streampipe.operators._functions import check_function
+from streampipe.operators._fuse import Blamed
 from streampipe.operators._operator import operator
 
 T = TypeVar("T")
@@ -76,8 +79,24 @@ def feedback(
         step: makes the stream of one turn.
 
     Returns:
-        The turns' elements, one turn after the other. It fails as a turn or the source fails.
+        The turns' elements, one turn after the other. It fails as a turn or the source fails, and
+        with `OperatorError` when `step` raises.
+
+    Raises:
+        ConfigurationError: `step` is no plain function.
     """
+    check_function("feedback", "step", step)
+    blamed = Blamed("feedback")
+
+    def turn(element: T, again: Subject[T]) -> Flowable[R]:
+        try:
+            made = step(element, again)
+        except FAULTS as error:
+            raise blamed.fault(error, element) from error
+        if not isinstance(made, Observable):
+            msg = f"step made {type(made).__name__}; give an observable"
+            raise OperatorError(msg, operator="feedback")
+        return flowable(made)
 
     async def run(emit: Emit[R]) -> None:
         waiting: deque[T] = deque()
@@ -87,16 +106,18 @@ def feedback(
         async def turns() -> None:
             while waiting:
                 try:
-                    await flowable(step(waiting.popleft(), again)).into(emit)
-                except Exception as error:
-                    raise Escape(error, waiting) from error
+                    await turn(waiting.popleft(), again).into(emit)
+                except FAULTS as error:
+                    if is_cancel(error):
+                        raise
+                    raise Escape(error, blamed.token) from error
 
         def enter(element: T) -> Awaitable[None]:
             waiting.append(element)
             return turns()
 
         try:
-            await run_stage(flowable(source), enter, waiting)
+            await run_stage(flowable(source), enter, blamed.token)
         finally:
             again.dispose()
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 from reactivex import Observable
 
 from streampipe.operators._core import HIGH_WATER, Emit, Flowable, pulled
+from streampipe.operators._options import checked_count
 
 T = TypeVar("T")
 
@@ -57,12 +58,9 @@ def to_aiter(source: Observable[T], *, high_water: int = HIGH_WATER) -> AsyncIte
         waits until it has ended. It raises what the source failed with.
 
     Raises:
-        ValueError: `high_water` is below 1.
+        ConfigurationError: `high_water` is no whole number of at least 1.
     """
-    if high_water < 1:
-        msg = f"to_aiter: high_water must be at least 1, not {high_water}"
-        raise ValueError(msg)
-    return pulled(source, high_water)
+    return pulled(source, checked_count("to_aiter", "high_water", high_water))
 
 
 def flowable(source: Observable[T]) -> Flowable[T]:

@@ -13,11 +13,13 @@ from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import FAULTS, Emit, Escape, Flowable, is_cancel
+from streampipe.operators._core import Emit, Escape, Flowable
+from streampipe.operators._functions import check_callable
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._kinds import with_text
-from streampipe.operators._map_async import map_async
+from streampipe.operators._map_async import Answer, answered
 from streampipe.operators._operator import operator
+from streampipe.operators._options import BOTH, Part, checked_count
 from streampipe.operators._text import PARTS, Machine, checked_parts, text_stage
 from streampipe.text import Splitter
 
@@ -86,29 +88,24 @@ def filter_async(
         leaves first, the source is closed and calls still running are cancelled.
 
     Raises:
-        ConfigurationError: `concurrency` is below 1.
+        ConfigurationError: `predicate` is no function, or `concurrency` no whole number of at
+            least 1.
     """
-    _checked_count("filter_async", "concurrency", concurrency)
+    check_callable("filter_async", "predicate", predicate)
+    checked_count("filter_async", "concurrency", concurrency)
 
-    async def asked(item: T) -> tuple[T, object]:
-        try:
-            return item, bool(await predicate(item))
-        except FAULTS as error:
-            if is_cancel(error):
-                raise
-            return item, error
+    async def asked(item: T) -> bool:
+        return bool(await predicate(item))
 
     def open_(emit: Emit[T], stage: Stage) -> Opened:
-        def push(answered: tuple[T, object]) -> Awaitable[Any] | None:
-            item, answer = answered
-            if isinstance(answer, BaseException):
-                raise stage.fault(answer, item) from answer
-            return emit(item) if answer else None
+        def push(answer: Answer) -> Awaitable[Any] | None:
+            if answer.error is not None:
+                raise stage.fault(answer.error, answer.item) from answer.error
+            return emit(answer.item) if answer.result else None
 
         return Opened(push)
 
-    answers = source.pipe(map_async(asked, concurrency=concurrency))
-    return fuse(answers, Stage("filter_async", open_))
+    return answered(source, asked, Stage("filter_async", open_), concurrency)
 
 
 @operator
@@ -120,7 +117,7 @@ def check_async(
     concurrency: int = 4,
     max_checks: int | None = None,
     over_budget: Literal["fail", "allow"] = "fail",
-    parts: Iterable[str] = ("text",),
+    parts: Iterable[Part] = BOTH,
 ) -> Observable[Chunk]:
     """Let text leave only once an async function, such as a moderation model, has allowed it.
 
@@ -137,7 +134,7 @@ def check_async(
         concurrency: how many checks may run at once.
         max_checks: how many windows are checked in all; None is no limit.
         over_budget: what becomes of the windows after that: `"fail"`, or `"allow"` unchecked.
-        parts: kinds of part that are checked: `"text"`, `"reasoning"`.
+        parts: which parts are checked: "text", "reasoning".
 
     Returns:
         The chunks. It fails with `TripWire` when a window is blocked (with `retry` set for
@@ -148,20 +145,22 @@ def check_async(
     Raises:
         ConfigurationError: an option is none of what is said above.
     """
-    _checked_count("check_async", "concurrency", concurrency)
+    check_callable("check_async", "check", check)
+    checked_count("check_async", "concurrency", concurrency)
     if max_checks is not None:
-        _checked_count("check_async", "max_checks", max_checks, least=0)
+        checked_count("check_async", "max_checks", max_checks, least=0)
     if over_budget not in ("fail", "allow"):
         msg = f"check_async: over_budget must be 'fail' or 'allow', not {over_budget!r}"
         raise ConfigurationError(msg)
     kinds = tuple(PARTS[part][0] for part in checked_parts("check_async", parts))
     cut = text_stage("check_async", _windows(window), parts)
 
+    enforce = Stage("check_async", _enforce)
+
     async def run(emit: Emit[Chunk]) -> None:
         checks = _Checks(check, kinds, max_checks, allows_more=over_budget == "allow")
         windows = fuse(flowable(source), cut)
-        judged = windows.pipe(map_async(checks.judged, concurrency=concurrency))
-        await flowable(fuse(judged, Stage("check_async", _enforce))).into(emit)
+        await answered(windows, checks.judged, enforce, concurrency).into(emit)
 
     return Flowable(run)
 
@@ -183,29 +182,26 @@ class _Checks:
         self._max_checks = max_checks
         self._allows_more = allows_more
 
-    async def judged(self, chunk: Chunk) -> tuple[Chunk, Verdict | BaseException]:
-        """A chunk and what is to become of it; a failure waits its turn as a verdict does."""
+    async def judged(self, chunk: Chunk) -> Verdict:
+        """What is to become of a chunk.
+
+        Raises:
+            OperatorError: the check gives no verdict, or the budget is used up.
+        """
         text = getattr(chunk, "text", "") if isinstance(chunk, self._kinds) else ""
         if not text:
-            return chunk, ALLOWED
+            return ALLOWED
         if self._left is not None:
             if self._left == 0:
-                return chunk, self._beyond()
+                return self._beyond()
             self._left -= 1
-        try:
-            return chunk, _verdict(await self._check(text))
-        except TripWire as wire:
-            return chunk, wire
-        except FAULTS as error:
-            if is_cancel(error):
-                raise
-            return chunk, error
+        return _verdict(await self._check(text))
 
-    def _beyond(self) -> Verdict | BaseException:
+    def _beyond(self) -> Verdict:
         if self._allows_more:
             return ALLOWED
         msg = f"the budget of {self._max_checks} checks is used up; raise max_checks"
-        return OperatorError(msg, operator="check_async")
+        raise OperatorError(msg, operator="check_async")
 
 
 def _verdict(answer: object) -> Verdict:
@@ -227,21 +223,20 @@ def _verdict(answer: object) -> Verdict:
 def _enforce(emit: Emit[Chunk], stage: Stage) -> Opened:
     """The stage behind the checks: lets a chunk go, or ends the stream."""
 
-    def push(judged: tuple[Any, Verdict | BaseException]) -> Awaitable[Any] | None:
-        chunk, verdict = judged
-        if isinstance(verdict, Verdict):
-            if verdict.action == "allow":
-                return emit(chunk)
-            if verdict.action == "replace":
-                empty = not verdict.text and not chunk.provider_metadata
-                return None if empty else emit(with_text(chunk, verdict.text))
-            again = verdict.action == "retry"
-            wire = TripWire(verdict.reason, retry=again, processor_id="check_async")
-            raise Escape(wire, stage.token)
-        ours = isinstance(verdict, OperatorError) and verdict.operator == "check_async"
-        if ours or isinstance(verdict, TripWire):
-            raise Escape(verdict, stage.token)
-        raise stage.fault(verdict, chunk) from verdict
+    def push(answer: Answer) -> Awaitable[Any] | None:
+        chunk, verdict, error = answer
+        if isinstance(error, OperatorError) and error.operator == "check_async":
+            raise Escape(error, stage.token)
+        if error is not None:
+            raise stage.fault(error, chunk) from error
+        if verdict.action == "allow":
+            return emit(chunk)
+        if verdict.action == "replace":
+            empty = not verdict.text and not chunk.provider_metadata
+            return None if empty else emit(with_text(chunk, verdict.text))
+        again = verdict.action == "retry"
+        wire = TripWire(verdict.reason, retry=again, processor_id="check_async")
+        raise Escape(wire, stage.token)
 
     return Opened(push)
 
@@ -291,9 +286,3 @@ def _windows(window: object) -> Callable[[str], Machine]:
         return lambda _: _Cutter(size)
     msg = f"check_async: window must be 'sentence', 'line' or 1 character or more, not {window!r}"
     raise ConfigurationError(msg)
-
-
-def _checked_count(name: str, option: str, value: object, least: int = 1) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        msg = f"{name}: {option} must be a whole number of {least} or more, not {value!r}"
-        raise ConfigurationError(msg)

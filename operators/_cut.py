@@ -15,8 +15,10 @@ from streampipe.chunks import (
     ReasoningStart,
 )
 from streampipe.operators._core import Enough
+from streampipe.operators._functions import check_function
 from streampipe.operators._fuse import Stage, fuse
 from streampipe.operators._operator import operator
+from streampipe.operators._options import Part
 from streampipe.operators._text import text_stage
 from streampipe.text import Limit, Splitter, StopAt, TagSplitter
 
@@ -30,7 +32,7 @@ def rechunk(
     by: By = "word",
     *,
     max_hold: int = 200,
-    parts: Iterable[str] = ("text",),
+    parts: Iterable[Part] = ("text",),
 ) -> Observable[Chunk]:
     r"""Cut the text into words, lines or what a pattern ends, whatever pieces it came in.
 
@@ -114,8 +116,11 @@ def limit_text(
         The chunks. It fails with `OperatorError` when `count` raises.
 
     Raises:
-        ConfigurationError: not exactly one of `chars` and `tokens` is given, or it is below 1.
+        ConfigurationError: not exactly one of `chars` and `tokens` is given, or it is no whole
+            number of at least 1; or `count` is no plain function.
     """
+    if count is not None:
+        check_function("limit_text", "count", count)
     ending = _when_done if close else None
     made = text_stage(
         "limit_text",

@@ -196,6 +196,9 @@ def stateful(
     Returns:
         What `step` and `finish` give. It fails with `OperatorError` when one of the three raises;
         `finish` is not called when the source fails.
+
+    Raises:
+        ConfigurationError: one of the three is no plain function.
     """
     check_function("stateful", "start", start)
     check_function("stateful", "step", step)
@@ -328,6 +331,9 @@ def distinct_until_changed(
 
     Returns:
         These elements. It fails with `OperatorError` when `key`, or the comparison, raises.
+
+    Raises:
+        ConfigurationError: `key` is no plain function.
     """
     if key is not None:
         check_function("distinct_until_changed", "key", key)

@@ -9,6 +9,17 @@ from typing import Any
 from streampipe.errors import ConfigurationError
 
 
+def check_callable(operator: str, option: str, function: object) -> None:
+    """Refuse what an operator could not call.
+
+    Raises:
+        ConfigurationError: it is no function, neither a plain nor an async one.
+    """
+    if not callable(function):
+        msg = f"{operator}: {option} must be a function, not {function!r:.80}"
+        raise ConfigurationError(msg)
+
+
 def check_function(
     operator: str, option: str, function: object, instead: str = "map_async"
 ) -> None:
@@ -17,9 +28,7 @@ def check_function(
     Raises:
         ConfigurationError: it is no plain function; the message names what there is instead.
     """
-    if not callable(function):
-        msg = f"{operator}: {option} must be a function, not {function!r:.80}"
-        raise ConfigurationError(msg)
+    check_callable(operator, option, function)
     call: Any = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself is asked
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call):
         msg = f"{operator}: {option} must be a plain function; for an async one there is {instead}"

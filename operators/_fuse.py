@@ -29,6 +29,7 @@ from streampipe.operators._core import (
     Escape,
     Flowable,
     is_cancel,
+    met_cancel,
     unwrapped,
 )
 from streampipe.text import RuleError
@@ -69,18 +70,62 @@ class Opened:
         self.held = held
 
 
-class Stage:
+class Blamed:
+    """Whom the failure of a function of the user's is told of: the operator that it was given to.
+
+    Attributes:
+        name: the operator's name, for errors and pictures.
+        reveals: whether errors quote the element; see `revealing`.
+        token: what its signals are told apart by.
+    """
+
+    __slots__ = ("name", "reveals", "token")
+
+    def __init__(self, name: str) -> None:
+        """Name the operator."""
+        self.name = name
+        self.reveals = _revealing.get()
+        self.token: object = self
+
+    def fault(
+        self, error: BaseException, item: object = None, *, when: str | None = None
+    ) -> BaseException:
+        """What to raise when a function of the user's raised `error`, for `item` or at `when`.
+
+        Its message has the operator's name and the kind of element, not the text of either:
+        it may reach a client. The cause is chained. A block is the stage's, as it is.
+
+        Raises:
+            BaseException: the error itself when it is a signal: a cancel of this very task.
+        """
+        if is_cancel(error) or isinstance(error, Escape):
+            raise error
+        if isinstance(error, TripWire):
+            return Escape(error, self.token)
+        if isinstance(error, asyncio.CancelledError):
+            return Escape(met_cancel(error, self.name), self.token)
+        kind = getattr(item, "type", None) or type(item).__name__
+        what = f"{type(error).__name__} {when or f'on {kind}'}"
+        if isinstance(error, TELLING):
+            what = f"{what}: {error}"
+        elif self.reveals:
+            what = f"{what}: {error}; the element was {item!r:.200}"
+        named = OperatorError(what, operator=self.name)
+        named.__cause__ = error
+        return Escape(named, self.token)
+
+
+class Stage(Blamed):
     """One synchronous step of a pipeline, ready to be opened for any number of subscriptions.
 
     In a kernel it is a copy of its own: the copy is what its signals are told apart by.
 
     Attributes:
-        name: the operator's name, for errors and pictures.
         is_async: whether `push` may return a coroutine whatever `emit` returns: the stage then
             needs a running loop.
     """
 
-    __slots__ = ("_open", "is_async", "name", "reveals", "token")
+    __slots__ = ("_open", "is_async")
 
     def __init__(
         self,
@@ -96,10 +141,8 @@ class Stage:
             open_: gets `emit` and this stage, whose `fault` it uses.
             is_async: see the class.
         """
-        self.name = name
+        super().__init__(name)
         self.is_async = is_async
-        self.reveals = _revealing.get()
-        self.token: object = self
         self._open = open_
 
     def open(self, emit: Emit[Any]) -> Opened:
@@ -122,31 +165,6 @@ class Stage:
     def behind(self, source: Observable[Any]) -> Observable[Any]:
         """The stage behind a source, in its last kernel where there is one."""
         return fuse(source, self)
-
-    def fault(
-        self, error: BaseException, item: object = None, *, when: str | None = None
-    ) -> BaseException:
-        """What to raise when a function of the user's raised `error`, for `item` or at `when`.
-
-        Its message has the operator's name and the kind of element, not the text of either:
-        it may reach a client. The cause is chained. A block is the stage's, as it is.
-
-        Raises:
-            BaseException: the error itself when it is a signal: a cancel of this very task.
-        """
-        if is_cancel(error) or isinstance(error, Escape):
-            raise error
-        if isinstance(error, TripWire):
-            return Escape(error, self.token)
-        kind = getattr(item, "type", None) or type(item).__name__
-        what = f"{type(error).__name__} {when or f'on {kind}'}"
-        if isinstance(error, TELLING):
-            what = f"{what}: {error}"
-        elif self.reveals:
-            what = f"{what}: {error}; the element was {item!r:.200}"
-        named = OperatorError(what, operator=self.name)
-        named.__cause__ = error
-        return Escape(named, self.token)
 
 
 def emit_all(items: Iterable[Any], emit: Emit[Any]) -> Awaitable[Any] | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
+from pydantic_core import to_json
 from reactivex import Observable
 
 from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, TextEnd
@@ -17,6 +18,7 @@ from streampipe.operators._core import FAULTS, Emit
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._kinds import is_void
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_count
 from streampipe.text import JsonLines, PartialJson
 
 
@@ -63,6 +65,30 @@ def _objects(
     return Stage(name, open_)
 
 
+def _names(schema: Any) -> set[str]:
+    """The names of fields in a JSON schema, at any depth."""
+    if isinstance(schema, list):
+        return set().union(*map(_names, schema))
+    if not isinstance(schema, dict):
+        return set()
+    return set(schema.get("properties", ())).union(*map(_names, schema.values()))
+
+
+def _misfits(error: ValidationError, names: set[str]) -> str:
+    """Where a value does not fit, and the kind of each error, such as `missing`.
+
+    Keys that are no field's are the model's own words, and a validator's message may quote some:
+    neither is told.
+    """
+
+    def place(keys: tuple[int | str, ...]) -> str:
+        told = (str(key) if isinstance(key, int) or key in names else "…" for key in keys)
+        return ".".join(told) or "value"
+
+    errors = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(f"{place(each['loc'])}: {each['type']}" for each in errors)
+
+
 @operator
 def json_objects(source: Observable[Chunk], schema: Any = None) -> Observable[Chunk]:
     """The JSON that an answer's text is, as objects: growing while it streams, whole at its end.
@@ -79,13 +105,14 @@ def json_objects(source: Observable[Chunk], schema: Any = None) -> Observable[Ch
     Returns:
         The chunks, with an `ObjectChunk` behind the text that it grew with, and an `ObjectResult`
         before the text's end. It fails with `OperatorError` when the text is no JSON, or does not
-        fit `schema`: the message says where, not what was there.
+        fit `schema`: the message says where, and the kind of error, not what was there.
 
     Raises:
-        ConfigurationError: pydantic knows no such type.
+        ConfigurationError: pydantic knows no such type, or no JSON schema for it.
     """
     try:
         adapter = None if schema is None else TypeAdapter[Any](schema)
+        names = set[str]() if adapter is None else _names(adapter.json_schema())
     except PydanticUserError as error:
         msg = f"json_objects: {schema!r:.80} is no schema: {error.message.splitlines()[0]}"
         raise ConfigurationError(msg) from error
@@ -98,13 +125,9 @@ def json_objects(source: Observable[Chunk], schema: Any = None) -> Observable[Ch
             raise StructuredOutputError(msg) from error
         try:
             if adapter is not None:
-                adapter.validate_python(value)
+                adapter.validate_json(to_json(value))  # in JSON a date is a string, strictly too
         except ValidationError as error:
-            places = "; ".join(
-                f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}"
-                for e in error.errors(include_input=False)
-            )
-            msg = f"the object does not fit: {places}"
+            msg = f"the object does not fit: {_misfits(error, names)}"
             raise StructuredOutputError(msg) from error
         return [ObjectResult(value)]
 
@@ -128,11 +151,9 @@ def json_lines(source: Observable[Chunk], *, max_hold: int = 1_000_000) -> Obser
         that came with it, have left then.
 
     Raises:
-        ConfigurationError: `max_hold` is below 1.
+        ConfigurationError: `max_hold` is no whole number of at least 1.
     """
-    if max_hold < 1:
-        msg = f"json_lines: max_hold must be 1 or more characters, not {max_hold}"
-        raise ConfigurationError(msg)
+    checked_count("json_lines", "max_hold", max_hold)
 
     def read(values: Iterable[Any]) -> Iterator[Chunk]:
         try:

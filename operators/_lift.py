@@ -21,6 +21,7 @@ from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Emit, Escape, Flowable, run_stage
 from streampipe.operators._hooks import ModelAnswer, ModelCall, StepInput
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_count, checked_list
 from streampipe.operators._recover import catch_api_error
 from streampipe.operators._scope import Bound, Scope, bind, check_processors
 
@@ -36,7 +37,7 @@ def _staged(
     hook: Hook[T],
 ) -> Flowable[T]:
     """Every element through a hook of the processors; one state per processor and subscription."""
-    chain = list(processors)
+    chain = checked_list(f"ops.{name}", processors)
     check_processors(chain, (name,), f"ops.{name}")
 
     async def run(emit: Emit[T]) -> None:
@@ -174,17 +175,22 @@ def process_api_error(
     Raises:
         ConfigurationError: as `process_input`.
     """
-    chain = list(processors)
+    chain = checked_list("ops.process_api_error", processors)
     check_processors(chain, ("process_api_error",), "ops.process_api_error")
-    scope = Scope(message_list=MessageList() if messages is None else messages)
-    bounds = bind(chain, scope)
+    checked_count("ops.process_api_error", "max_retries", max_retries, least=0)
 
-    async def handler(error: ModelError, attempt: int) -> bool:
-        scope.retry_count = attempt
-        asked = await hooks.process_api_error(bounds, error)
-        return asked is not None and attempt < max_retries
+    async def run(emit: Emit[Chunk]) -> None:
+        scope = Scope(message_list=MessageList() if messages is None else messages)
+        bounds = bind(chain, scope)
 
-    return source.pipe(catch_api_error(handler))
+        async def handler(error: ModelError, attempt: int) -> bool:
+            scope.retry_count = attempt
+            asked = await hooks.process_api_error(bounds, error)
+            return asked is not None and attempt < max_retries
+
+        await flowable(source.pipe(catch_api_error(handler))).into(emit)
+
+    return Flowable(run)
 
 
 @operator
@@ -215,7 +221,7 @@ def process_tool_result(
     """Run `tool-result` chunks through the `process_tool_result` hooks; others pass.
 
     A result that a hook replaces by `message_list.update_tool_invocation` is what the chunk shows,
-    so `messages` should hold the call.
+    so `messages` should hold the call. The chunk that came is changed, not copied.
 
     Returns:
         The chunks. It fails as `process_input` does.

@@ -5,22 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from reactivex import Observable
 
-from streampipe.errors import ConfigurationError
 from streampipe.operators._bridge import flowable
-from streampipe.operators._core import (
-    FAULTS,
-    Emit,
-    Escape,
-    Flowable,
-    is_cancel,
-    met_cancel,
-    run_stage,
-)
+from streampipe.operators._core import FAULTS, Emit, Flowable, is_cancel
+from streampipe.operators._functions import check_callable
+from streampipe.operators._fuse import Fused, Opened, Stage
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_count
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -43,51 +37,92 @@ def map_async(
         ordered: keep the source's order; otherwise results come as they are ready.
 
     Returns:
-        The results. What `fn` raises ends the stream with that error: the source is closed and
-        calls still running are cancelled. Disposing does the same without an error.
+        The results. It fails with `OperatorError` when `fn` raises, and with its `TripWire` when it
+        raises that: the source is closed and calls still running are cancelled. Disposing does the
+        same without an error.
 
     Raises:
-        ConfigurationError: `concurrency` is below 1.
+        ConfigurationError: `fn` is no function, or `concurrency` no whole number of at least 1.
     """
-    if concurrency < 1:
-        msg = f"map_async: concurrency must be at least 1, not {concurrency}"
-        raise ConfigurationError(msg)
+    check_callable("map_async", "fn", fn)
+    checked_count("map_async", "concurrency", concurrency)
+
+    def open_(emit: Emit[R], stage: Stage) -> Opened:
+        def push(answer: Answer) -> Awaitable[Any] | None:
+            if answer.error is not None:
+                raise stage.fault(answer.error, answer.item) from answer.error
+            return emit(answer.result)
+
+        return Opened(push)
+
+    return answered(source, fn, Stage("map_async", open_), concurrency, ordered=ordered)
+
+
+class Answer(NamedTuple):
+    """What a call came to.
+
+    Attributes:
+        item: the element that it was for.
+        result: what it gave.
+        error: what it raised; None if it gave a result.
+    """
+
+    item: Any
+    result: Any = None
+    error: BaseException | None = None
+
+
+def answered(
+    source: Observable[Any],
+    fn: Callable[[Any], Awaitable[Any]],
+    stage: Stage,
+    concurrency: int,
+    *,
+    ordered: bool = True,
+) -> Flowable[Any]:
+    """Await `fn` for every element; `stage` takes the answers, failures among them, at their turn.
+
+    Together they are one boundary: what the stage raises has passed everything before it.
+    """
     if concurrency == 1:
-        return _one_by_one(source, fn)
-    return _windowed(source, fn, concurrency, ordered=ordered)
+        answers = _one_by_one(source, fn)
+    else:
+        answers = _windowed(source, fn, concurrency, ordered=ordered)
+    return Flowable(Fused(answers, (stage,)).into)
 
 
-def _one_by_one(source: Observable[T], fn: Callable[[T], Awaitable[R]]) -> Flowable[R]:
-    async def run(emit: Emit[R]) -> None:
-        stage = object()
+async def _asked(fn: Callable[[Any], Awaitable[Any]], item: Any) -> Answer:
+    try:
+        return Answer(item, await fn(item))
+    except FAULTS as error:
+        if is_cancel(error):
+            raise
+        return Answer(item, error=error)
 
-        async def step(item: T) -> None:
-            try:
-                result = await fn(item)
-            except FAULTS as error:
-                if is_cancel(error):
-                    raise
-                raise Escape(_fault(error), stage) from error
-            wait = emit(result)
+
+def _one_by_one(source: Observable[Any], fn: Callable[[Any], Awaitable[Any]]) -> Flowable[Answer]:
+    async def run(emit: Emit[Answer]) -> None:
+        async def step(item: Any) -> None:
+            wait = emit(await _asked(fn, item))
             if wait is not None:
                 await wait
 
-        await run_stage(flowable(source), step, stage)
+        await flowable(source).into(step)
 
     return Flowable(run)
 
 
 class _Window:
-    """The calls in flight, and the two waits around them: for room and for a result."""
+    """The calls in flight, and the two waits around them: for room and for an answer."""
 
     def __init__(self, size: int, *, ordered: bool) -> None:
-        self.tasks: deque[asyncio.Task[Any]] = deque()
+        self.tasks: deque[asyncio.Task[Answer]] = deque()
         self.size = size
         self.ordered = ordered
         self.changed = asyncio.Event()
 
-    def ready(self) -> asyncio.Task[Any] | None:
-        """The next task whose result may leave."""
+    def ready(self) -> asyncio.Task[Answer] | None:
+        """The next task whose answer may leave."""
         if self.ordered:
             return self.tasks[0] if self.tasks and self.tasks[0].done() else None
         return next((task for task in self.tasks if task.done()), None)
@@ -99,24 +134,20 @@ class _Window:
 
 
 def _windowed(
-    source: Observable[T],
-    fn: Callable[[T], Awaitable[R]],
+    source: Observable[Any],
+    fn: Callable[[Any], Awaitable[Any]],
     concurrency: int,
     *,
     ordered: bool,
-) -> Flowable[R]:
-    async def run(emit: Emit[R]) -> None:
+) -> Flowable[Answer]:
+    async def run(emit: Emit[Answer]) -> None:
         window = _Window(concurrency, ordered=ordered)
 
-        async def call(item: T) -> R:
-            return await fn(item)
-
-        async def enter(item: T) -> None:
+        async def enter(item: Any) -> None:
             await window.room()
-            task = asyncio.get_running_loop().create_task(call(item))
+            task = asyncio.get_running_loop().create_task(_asked(fn, item))
             task.add_done_callback(lambda _: window.changed.set())
             window.tasks.append(task)
-            await asyncio.sleep(0)
 
         reader = asyncio.get_running_loop().create_task(flowable(source).into(enter))
         reader.add_done_callback(lambda _: window.changed.set())
@@ -124,42 +155,36 @@ def _windowed(
             while window.tasks or not reader.done():
                 task = window.ready()
                 if task is None:
-                    if reader.done() and not window.tasks:
-                        break
                     window.changed.clear()
                     await window.changed.wait()
                     continue
                 window.tasks.remove(task)
                 window.changed.set()
-                wait = emit(_result(task))
+                wait = emit(task.result())
                 if wait is not None:
                     await wait
             await reader
         finally:
-            await _end(reader, *window.tasks)
+            await _closed(reader, window.tasks)
 
     return Flowable(run)
 
 
-def _result(task: asyncio.Task[R]) -> R:
-    """A call's result; no escape is needed, since the source runs beside and not above."""
-    try:
-        return task.result()
-    except asyncio.CancelledError as error:
-        raise _fault(error) from error
+async def _closed(reader: asyncio.Task[None], calls: deque[asyncio.Task[Answer]]) -> None:
+    """Cancel what still runs, and wait until it has ended.
 
-
-def _fault(error: BaseException) -> BaseException:
-    return met_cancel(error, "map_async") if isinstance(error, asyncio.CancelledError) else error
-
-
-async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel tasks, wait for them, and take note of how they ended."""
-    running = [task for task in tasks if not task.done()]
+    Raises:
+        BaseException: what the source failed with while it closed.
+    """
+    was_done = reader.done()
+    running = [task for task in (reader, *calls) if not task.done()]
     for task in running:
         task.cancel()
     if running:
         await asyncio.wait(running)
-    for task in tasks:
+    for task in calls:
         if not task.cancelled():
-            task.exception()
+            task.exception()  # nobody else asks
+    error = None if reader.cancelled() else reader.exception()
+    if not was_done and error is not None:
+        raise error

@@ -16,8 +16,9 @@ from streampipe.operators._cut import By
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_count, checked_seconds
 from streampipe.operators._text import text_stage
-from streampipe.operators._time import arrives, beside, checked_seconds, take
+from streampipe.operators._time import arrives, beside, take
 from streampipe.text import Splitter
 
 Delta = TextDelta | ReasoningDelta
@@ -82,8 +83,8 @@ def batch(
     """
     if size is None and max_wait is None:
         raise ConfigurationError("batch: give size, max_wait or both: nothing else ends a batch")
-    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or size < 1):
-        raise ConfigurationError(f"batch: size must be 1 delta or more, not {size!r}")
+    if size is not None:
+        checked_count("batch", "size", size)
     if max_wait is not None:
         return _timed_batch(source, size, checked_seconds("batch", "max_wait", max_wait))
 

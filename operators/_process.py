@@ -28,6 +28,7 @@ from streampipe.errors import ProcessorError, WireError
 from streampipe.operators._core import FAULTS, Emit, Escape, is_cancel
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_list
 from streampipe.operators._scope import Bound, Scope, bind, check_processors, data_chunk
 
 HOOK = "process_output_stream"
@@ -354,7 +355,7 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
     Raises:
         ConfigurationError: an element has no id or not the hook; two share an id.
     """
-    chain = list(processors)
+    chain = checked_list("process_all", processors)
     check_processors(chain, (HOOK,), "process_all")
 
     def bound() -> OutputStage:
@@ -368,5 +369,16 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
 
 @operator
 def process(source: Observable[Chunk], processor: Any) -> Observable[Chunk]:
-    """Run every chunk through one processor; see `process_all`."""
+    """Run every chunk through one processor; see `process_all`.
+
+    Args:
+        source: a stream of chunks.
+        processor: defines `process_output_stream`.
+
+    Returns:
+        What the processor lets through. It fails as `process_all` does.
+
+    Raises:
+        ConfigurationError: it has no id or not the hook.
+    """
     return source.pipe(process_all([processor]))

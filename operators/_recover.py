@@ -14,12 +14,16 @@ from streampipe.chunks import Chunk, StepFinish, TripwireData
 from streampipe.errors import ConfigurationError, ModelError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Emit, Flowable
+from streampipe.operators._functions import check_callable
 from streampipe.operators._fuse import emit_all
 from streampipe.operators._kinds import OpenParts
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_count, checked_seconds
 
 ErrorHandler = Callable[[ModelError, int], Awaitable[bool | None] | bool | None]
 """Gets the failure and how many attempts came before it; true asks for another one."""
+
+MOST_DOUBLINGS = 64  # of a pause; more would leave the range of floats
 
 
 @operator
@@ -37,7 +41,11 @@ def catch_api_error(source: Observable[Chunk], handler: ErrorHandler) -> Flowabl
     Returns:
         The chunks of all attempts. It fails with the `ModelError` when the handler declines, and
         with what the handler raises.
+
+    Raises:
+        ConfigurationError: `handler` is no function.
     """
+    check_callable("catch_api_error", "handler", handler)
 
     async def run(emit: Emit[Chunk]) -> None:
         attempts = flowable(source)
@@ -87,22 +95,22 @@ def retry_api(
     max_retries: int = 2,
     *,
     backoff: float = 0.5,
-    longest: float = 30.0,
+    max_backoff: float = 30.0,
     jitter: bool = True,
     respect_retry_after: bool = True,
 ) -> Observable[Chunk]:
     """Subscribe to the source again on a retryable `ModelError`, with growing pauses.
 
-    The pause before retry n is `backoff * 2**n` seconds, at most `longest`; with `jitter` a random
-    part of it, so that clients that failed together do not come back together. A provider's
-    `Retry-After` is waited for in full when that is longer, but for no longer than `longest`: then
-    the failure stands. Attempts are kept apart as `catch_api_error` does.
+    The pause before retry n is `backoff * 2**n` seconds, at most `max_backoff`; with `jitter` a
+    random part of it, so that clients that failed together do not come back together. A provider's
+    `Retry-After` is waited for in full when that is longer, but for no longer than `max_backoff`:
+    then the failure stands. Attempts are kept apart as `catch_api_error` does.
 
     Args:
         source: a cold stream of chunks.
         max_retries: how often to try again, at least 0.
         backoff: seconds before the first retry.
-        longest: seconds that a pause takes at most.
+        max_backoff: seconds that a pause takes at most.
         jitter: whether to take a random part of the pause.
         respect_retry_after: whether to wait as long as the provider asked for.
 
@@ -110,22 +118,22 @@ def retry_api(
         The chunks of all attempts. It fails with the last `ModelError`.
 
     Raises:
-        ConfigurationError: `max_retries`, `backoff` or `longest` is negative.
+        ConfigurationError: `max_retries`, `backoff` or `max_backoff` is negative, or no (finite)
+            number.
     """
-    for name, value in {"max_retries": max_retries, "backoff": backoff, "longest": longest}.items():
-        if value < 0:
-            msg = f"retry_api: {name} must be 0 or more, not {value}"
-            raise ConfigurationError(msg)
+    checked_count("retry_api", "max_retries", max_retries, least=0)
+    checked_seconds("retry_api", "backoff", backoff, zero=True)
+    checked_seconds("retry_api", "max_backoff", max_backoff, zero=True)
 
     async def handler(error: ModelError, attempt: int) -> bool:
         if not error.is_retryable or attempt >= max_retries:
             return False
-        pause = min(backoff * 2**attempt, longest)
+        pause = min(backoff * 2 ** min(attempt, MOST_DOUBLINGS), max_backoff)
         if jitter:
             pause *= random.random()  # noqa: S311 - spreads load, keeps no secret
         asked: float | None = getattr(error, "retry_after", None)
         if respect_retry_after and asked is not None:
-            if asked > longest:
+            if asked > max_backoff:
                 return False
             pause = max(pause, asked)
         await asyncio.sleep(pause)
@@ -147,7 +155,13 @@ def fallback(source: Observable[Chunk], other: Observable[Chunk]) -> Flowable[Ch
 
     Returns:
         The chunks of the source, or of both. It fails as `other` does.
+
+    Raises:
+        ConfigurationError: `other` is no observable.
     """
+    if not isinstance(other, Observable):
+        msg = f"fallback: other must be an observable, not {other!r:.80}"
+        raise ConfigurationError(msg)
 
     async def run(emit: Emit[Chunk]) -> None:
         tried = _Attempt(emit)
@@ -161,22 +175,3 @@ def fallback(source: Observable[Chunk], other: Observable[Chunk]) -> Flowable[Ch
         await flowable(other).into(emit)
 
     return Flowable(run)
-
-
-@operator
-def retry(source: Observable[Chunk], count: int = 1) -> Observable[Chunk]:
-    """Subscribe to the source again on a retryable `ModelError`, at most `count` times.
-
-    Attempts are kept apart as `catch_api_error` does.
-
-    Raises:
-        ConfigurationError: `count` is negative.
-    """
-    if count < 0:
-        msg = f"retry: count must not be negative, but is {count}"
-        raise ConfigurationError(msg)
-
-    def handler(error: ModelError, attempt: int) -> bool:
-        return error.is_retryable and attempt < count
-
-    return source.pipe(catch_api_error(handler))

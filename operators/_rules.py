@@ -13,15 +13,16 @@ from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import Escape
+from streampipe.operators._functions import check_function
 from streampipe.operators._fuse import Stage, fuse
 from streampipe.operators._operator import operator
+from streampipe.operators._options import BOTH, Part, options_of
 from streampipe.operators._text import text_stage
 from streampipe.text import Matcher, Region, Rule, Scanner
 
 Rules = str | Rule | Iterable[str | Rule]
 """A regular expression, a `Rule`, or several of these, such as a preset of `streampipe.text`."""
 
-BOTH = ("text", "reasoning")
 PRESETS = frozenset({"pii", "secrets", "urls"})
 REDACTED = "[REDACTED]"
 
@@ -33,6 +34,9 @@ def rules_of(name: str, rules: Rules, replacement: Any = None) -> tuple[Rule, ..
         ConfigurationError: there is none, one is of another type, or a pattern cannot be matched
             exactly; the message names the rule.
     """
+    if not isinstance(rules, str | Rule | Iterable):
+        msg = f"{name}: takes patterns and rules, not {rules!r:.80}"
+        raise ConfigurationError(msg)
     given: tuple[Any, ...] = (rules,) if isinstance(rules, str | Rule) else tuple(rules)
     made: list[Rule] = []
     for number, rule in enumerate(given, 1):
@@ -44,9 +48,11 @@ def rules_of(name: str, rules: Rules, replacement: Any = None) -> tuple[Rule, ..
             raise ConfigurationError(msg)
         if isinstance(rule, str):
             shown = REDACTED if replacement is None else replacement
-            made.append(Rule(f"pattern {number}", rule, shown))
+            with options_of(name):
+                made.append(Rule(f"pattern {number}", rule, shown))
         elif isinstance(rule, Rule):
-            made.append(rule if replacement is None else copied(rule, replacement=replacement))
+            with options_of(name):
+                made.append(rule if replacement is None else copied(rule, replacement=replacement))
         else:
             msg = f"{name}: takes patterns and rules, not {rule!r:.80}"
             raise ConfigurationError(msg)
@@ -62,7 +68,7 @@ def redact(
     rules: Rules,
     replacement: str | Callable[[str], str] | None = None,
     *,
-    parts: Iterable[str] = BOTH,
+    parts: Iterable[Part] = BOTH,
 ) -> Observable[Chunk]:
     r"""Replace what rules match, before any of it has left.
 
@@ -99,7 +105,7 @@ def replace(
     *,
     flags: int = 0,
     max_match: int = 4096,
-    parts: Iterable[str] = ("text",),
+    parts: Iterable[Part] = ("text",),
 ) -> Observable[Chunk]:
     """Replace what a pattern matches, wherever the text was cut.
 
@@ -117,7 +123,8 @@ def replace(
     Raises:
         ConfigurationError: as `redact`.
     """
-    rule = Rule("pattern", pattern, replacement, None, flags, max_match)
+    with options_of("replace"):
+        rule = Rule("pattern", pattern, replacement, None, flags, max_match)
     return fuse(source, text_stage("replace", lambda _: Scanner([rule]), parts))
 
 
@@ -173,7 +180,7 @@ def block(
     *,
     reason: str | None = None,
     retry: bool = False,
-    parts: Iterable[str] = BOTH,
+    parts: Iterable[Part] = BOTH,
 ) -> Observable[Chunk]:
     """Stop the stream at the first match of a rule, before any part of the match has left.
 
@@ -253,7 +260,7 @@ def detect(
     on_match: Callable[[Match], object],
     *,
     with_text: bool = False,
-    parts: Iterable[str] = BOTH,
+    parts: Iterable[Part] = BOTH,
 ) -> Observable[Chunk]:
     """Tell of every match; the text passes as it is and is never held.
 
@@ -268,9 +275,10 @@ def detect(
         The same chunks. It fails with `OperatorError` when `on_match` raises, and as `redact` does.
 
     Raises:
-        ConfigurationError: as `redact`.
+        ConfigurationError: as `redact`; or `on_match` is no plain function.
     """
     made = rules_of("detect", rules)
+    check_function("detect", "on_match", on_match)
 
     def report(found: Region) -> None:
         text = found.text if with_text else None

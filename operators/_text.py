@@ -43,6 +43,7 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit, Enough
 from streampipe.operators._fuse import Opened, Stage, emit_all
 from streampipe.operators._kinds import OpenParts, is_void, with_text
+from streampipe.operators._options import Part
 
 PARTS: dict[str, tuple[type[Chunk], type[Chunk]]] = {
     "text": (TextDelta, TextEnd),
@@ -421,7 +422,7 @@ async def _raise_after(wait: Awaitable[Any], error: BaseException) -> None:
 def text_stage(
     name: str,
     make: Callable[[str], Machine],
-    parts: Iterable[str] = ("text",),
+    parts: Iterable[Part] = ("text",),
     ending: Ending | None = None,
     *,
     lasting: bool = False,
@@ -452,13 +453,13 @@ def text_stage(
     return Stage(name, open_)
 
 
-def checked_parts(name: str, parts: Iterable[str]) -> tuple[str, ...]:
+def checked_parts(name: str, parts: Iterable[Part]) -> tuple[Part, ...]:
     """Which kinds of part an operator is to cover.
 
     Raises:
         ConfigurationError: there is none, or one that is not known.
     """
-    given = (parts,) if isinstance(parts, str) else tuple(parts)
+    given = tuple(parts) if isinstance(parts, Iterable) and not isinstance(parts, str) else ()
     if not given or any(part not in PARTS for part in given):
         msg = f"{name}: parts must be some of {', '.join(PARTS)}, not {parts!r}"
         raise ConfigurationError(msg)

@@ -17,32 +17,21 @@ from typing import Any, TypeVar
 
 from reactivex import Observable
 
+from streampipe.abort import TripWire
 from streampipe.chunks import DataChunk
-from streampipe.errors import ConfigurationError, OperatorError
+from streampipe.errors import OperatorError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import FAULTS, Buffer, Emit, Flowable, is_cancel
+from streampipe.operators._functions import check_function
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._operator import operator
+from streampipe.operators._options import checked_seconds
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 Watch = Callable[[Emit[Any], asyncio.Timeout], Emit[Any]]
 """Puts what moves a timer before what takes the elements."""
-
-
-def checked_seconds(name: str, option: str, value: float) -> float:
-    """A duration that an operator was given.
-
-    Raises:
-        ConfigurationError: it is no number above 0, or not finite.
-    """
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        msg = f"{name}: {option} must be a number of seconds, not {type(value).__name__}"
-        raise ConfigurationError(msg)
-    if not 0 < value < math.inf:
-        raise ConfigurationError(f"{name}: {option} must be above 0 s and finite, not {value}")
-    return value
 
 
 @asynccontextmanager
@@ -174,12 +163,12 @@ def heartbeat(
         It fails with `OperatorError` when `make` raises, otherwise it ends as the source does.
 
     Raises:
-        ConfigurationError: `seconds` is no finite number above 0, or `make` cannot be called.
+        ConfigurationError: `seconds` is no finite number above 0, or `make` is no plain
+            function.
     """
     longest = checked_seconds("heartbeat", "seconds", seconds)
-    if make is not None and not callable(make):
-        msg = f"heartbeat: make must be a function without arguments, not {type(make).__name__}"
-        raise ConfigurationError(msg)
+    if make is not None:
+        check_function("heartbeat", "make", make, "map_async, behind it")
 
     def sign() -> S | DataChunk:
         if make is None:
@@ -187,7 +176,7 @@ def heartbeat(
         try:
             return make()
         except FAULTS as error:
-            if is_cancel(error):
+            if is_cancel(error) or isinstance(error, TripWire):
                 raise
             msg = f"make raised {type(error).__name__}"
             raise OperatorError(msg, operator="heartbeat") from error

@@ -150,7 +150,6 @@ SAMPLES = {
         "ops.check_async(polite, window='sentence')", ["Hi. ", "Well, ", "damn it. ", "Bye."]
     ),
     "catch_api_error": Sample("ops.catch_api_error(lambda error, n: n < 1)", ["a"], fails=True),
-    "retry": Sample("ops.retry()", ["a"], fails=True),
     "retry_api": Sample("ops.retry_api(1, backoff=2, jitter=False)", ["a"], fails=True),
     "fallback": Sample("ops.fallback(ops.of(TextDelta('0', 'b')))", ["a"], fails=True),
     "branch": Sample("ops.branch(lambda c: c.type == 'text-delta', Shout())", ["a", CALL]),

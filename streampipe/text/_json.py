@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import orjson
-from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from streampipe.errors import ConfigurationError
@@ -41,10 +40,10 @@ class JsonLines:
             max_hold: the longest line that is taken, in characters.
 
         Raises:
-            ConfigurationError: `max_hold` is below 1.
+            ConfigurationError: `max_hold` is no whole number above 0.
         """
-        if max_hold < 1:
-            msg = f"JsonLines: max_hold is {max_hold}; give 1 or more characters"
+        if type(max_hold) is not int or max_hold < 1:
+            msg = f"JsonLines: max_hold is {max_hold!r}; give 1 or more characters"
             raise ConfigurationError(msg)
         self._max_hold = max_hold
         self._lines: deque[str] = deque()  # complete, not parsed yet
@@ -113,7 +112,8 @@ class PartialJson:
     items. Only a value that differs from the one before is given. The work is linear in the text: a
     small text is parsed with every piece, a longer one whenever it has grown by a sixteenth, so a
     value may come a little later than its text. The text is kept until the end, since a value is
-    made from all of it.
+    made from all of it. The value is an object or array, and begins at the first bracket or brace:
+    other text around it, such as a Markdown fence, is no part of it.
 
     >>> partial = PartialJson()
     >>> partial.feed('Here: {"name": "Ad'), partial.feed('a"} Good?'), partial.finish()
@@ -121,33 +121,20 @@ class PartialJson:
     """
 
     __slots__ = (
-        "_adapter",
         "_depth",
         "_ended",
         "_escaped",
-        "_fences",
         "_in_string",
         "_length",
         "_next",
-        "_parsed",
         "_parts",
         "_values",
     )
 
-    def __init__(self, adapter: TypeAdapter[Any] | None = None, *, fences: bool = True) -> None:
-        """Start before the first character.
-
-        Args:
-            adapter: what the value has to be. Then values are the adapter's, and a partial one
-                that is not valid yet is not given.
-            fences: whether the value is an object or array with other text around it, such as a
-                Markdown fence; it begins at the first bracket or brace. Else all the text is JSON.
-        """
-        self._adapter = adapter
-        self._fences = fences
+    def __init__(self) -> None:
+        """Start before the first character."""
         self._parts: list[str] = []
         self._length = 0
-        self._parsed = 0
         self._next = 0  # the length to parse at
         self._values: list[Any] = []  # the newest value
         self._depth = 0  # of brackets and braces
@@ -160,18 +147,12 @@ class PartialJson:
         """How many characters of the value's text are kept."""
         return self._length
 
-    @property
-    def parsed(self) -> int:
-        """How many characters were parsed so far, those parsed again counted again."""
-        return self._parsed
-
     def feed(self, piece: str) -> list[Any]:
         """Take the next characters; give the value so far if it is worth it: one or none.
 
         A text that is no JSON gives no values; `finish` tells why.
         """
-        if self._fences:
-            piece = self._inside(piece)
+        piece = self._inside(piece)
         if not piece:
             return []
         self._parts.append(piece)
@@ -192,20 +173,16 @@ class PartialJson:
         """The text has ended: give the value, which has to be complete.
 
         Raises:
-            ValueError: there is no value, it is no JSON (the message has the position in it), or
-                it is not what the adapter takes (a `pydantic.ValidationError`).
+            ValueError: there is no value, or it is no JSON: the message has the position in it.
         """
-        if self._fences and not self._parts:
+        if not self._parts:
             raise ValueError("the text holds no JSON object or array")
         return self._parse(partial=False)
 
     def _parse(self, *, partial: bool) -> Any:
         text = "".join(self._parts)
         self._parts = [text]
-        self._parsed += len(text)
-        mode: Any = "trailing-strings" if partial else False
-        if self._adapter is not None:
-            return self._adapter.validate_json(text, experimental_allow_partial=mode)
+        mode: Literal["trailing-strings"] | bool = "trailing-strings" if partial else False
         return from_json(text, allow_inf_nan=False, allow_partial=mode)
 
     def _inside(self, piece: str) -> str:

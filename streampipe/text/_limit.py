@@ -52,7 +52,7 @@ class Limit:
                 `count` comes without `tokens`.
         """
         given = [number for number in (chars, tokens) if number is not None]
-        if len(given) != 1 or given[0] < 1:
+        if len(given) != 1 or type(given[0]) is not int or given[0] < 1:
             msg = f"Limit: chars={chars!r}, tokens={tokens!r}; give one of them, 1 or more"
             raise ConfigurationError(msg)
         if count is not None and tokens is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import iscoroutinefunction
 
 from streampipe.errors import ConfigurationError, StreampipeError
 from streampipe.text._automaton import automaton
@@ -77,9 +78,16 @@ class Rule:
         if not isinstance(self.pattern, str):
             msg = f"rule {self.name!r}: the pattern is {self.pattern!r}; give a str"
             raise ConfigurationError(msg)
-        if self.max_match < 1:
-            msg = f"rule {self.name!r}: max_match is {self.max_match}; give 1 or more characters"
+        if type(self.max_match) is not int or self.max_match < 1:
+            msg = f"rule {self.name!r}: max_match is {self.max_match!r}; give 1 or more characters"
             raise ConfigurationError(msg)
+        if not isinstance(self.flags, int):
+            msg = f"rule {self.name!r}: flags is {self.flags!r}; give flags of re, such as re.I"
+            raise ConfigurationError(msg)
+        if not isinstance(self.replacement, str):
+            _refuse_function(self.name, "replacement", self.replacement, "a str or plain function")
+        if self.check is not None:
+            _refuse_function(self.name, "check", self.check, "a plain function or None")
         if self.flags & ~FLAGS:
             wrong = re.RegexFlag(self.flags & ~FLAGS)
             msg = (
@@ -95,3 +103,15 @@ class Rule:
         except (re.error, RecursionError, OverflowError, ValueError) as error:
             msg = f"rule {self.name!r}: the pattern does not compile: {error}"
             raise ConfigurationError(msg) from error
+
+
+def _refuse_function(rule: str, option: str, function: object, allowed: str) -> None:
+    """Refuse what a scan could not call, or would have to await.
+
+    Raises:
+        ConfigurationError: it is no plain function.
+    """
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the method itself is asked
+    if not callable(function) or iscoroutinefunction(function) or iscoroutinefunction(call):
+        msg = f"rule {rule!r}: {option} is {function!r:.80}; give {allowed}"
+        raise ConfigurationError(msg)

@@ -32,8 +32,8 @@ class StopAt:
         Raises:
             ConfigurationError: there is no stop sequence, or an empty one.
         """
-        if not sequences or not all(sequences):
-            msg = f"StopAt: the stop sequences are {sequences!r}; give one or more, none empty"
+        if not sequences or not all(isinstance(text, str) and text for text in sequences):
+            msg = f"StopAt: the stop sequences are {sequences!r}; give one or more str, none empty"
             raise ConfigurationError(msg)
         self._sequences = sequences
         self._include = include

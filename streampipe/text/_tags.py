@@ -53,7 +53,7 @@ class TagSplitter:
         Raises:
             ConfigurationError: there is no name, or one that cannot stand in a tag.
         """
-        if not names or not all(map(_NAME.fullmatch, names)):
+        if not names or not all(isinstance(n, str) and _NAME.fullmatch(n) for n in names):
             msg = (
                 f"TagSplitter: the tags' names are {names!r}; give one or more of letters, digits "
                 "and _ . : -, without < and >"

@@ -140,7 +140,6 @@ CHECKS: dict[str, Callable[[], None]] = {
     ),
     "check_async": held(lambda: ops.check_async(allowed, window=5), allowance=30),
     "catch_api_error": held(lambda: ops.catch_api_error(lambda error, n: False), text_of_whole=str),
-    "retry": held(lambda: ops.retry(2), text_of_whole=str),
     "retry_api": held(ops.retry_api, text_of_whole=str),
     "fallback": held(lambda: ops.fallback(ops.of()), text_of_whole=str),
     "feedback": held(lambda: ops.feedback(lambda item, _: ops.of(item)), text_of_whole=str),

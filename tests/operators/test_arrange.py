@@ -14,6 +14,7 @@ from reactivex.subject import Subject
 
 from streampipe import operators as ops
 from streampipe.abort import TripWire
+from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import Emit
 from tests.operators.sources import Counting, elements, push, reading, turns, watched
 
@@ -212,26 +213,46 @@ async def test_the_loop_fails_as_a_turn_fails(error: BaseException) -> None:
 
 
 @ERRORS
-async def test_the_loop_fails_as_its_function_or_its_source_does(error: BaseException) -> None:
-    """A raising `step` and a failing source are told the same way."""
+async def test_the_loop_fails_as_its_source_does(error: BaseException) -> None:
+    """The turns before that have run."""
+    witness, _ = watched(failing(1, error=error).pipe(ops.feedback(lambda n, _: ops.of(n))))
+    await witness.ended.wait()
+    assert witness.items == [1]
+    assert witness.ends == [error]
+
+
+async def test_a_step_that_raises_is_named() -> None:
+    """The operator, the kind of element, not the text of the error; a block is as it is."""
 
     def step(number: int, again: Subject[int]) -> Observable[int]:
-        if number == 2:
-            raise error
+        if number > 1:
+            raise TripWire("no") if number > 2 else ValueError("secret")
         return ops.of(number)
 
-    for source in (ops.of(1, 2, 3), failing(1, error=error)):
-        witness, _ = watched(source.pipe(ops.feedback(step)))
-        await witness.ended.wait()
-        assert witness.items == [1]
-        assert witness.ends == [error]
+    witness, _ = watched(ops.of(1, 2, 3).pipe(ops.feedback(step)))
+    await witness.ended.wait()
+    assert witness.items == [1]
+    assert [str(end) for end in witness.ends] == ["operator 'feedback': ValueError on int"]
+    with pytest.raises(TripWire, match="no"):
+        await elements(ops.of(3).pipe(ops.feedback(step)))
 
 
 @pytest.mark.parametrize("bad", [5, None])
 async def test_a_step_has_to_make_a_stream(bad: Any) -> None:
-    """The subscriber is told."""
-    with pytest.raises(AttributeError, match="subscribe"):
+    """The subscriber is told what it made."""
+    with pytest.raises(OperatorError, match=f"step made {type(bad).__name__}; give an observable"):
         await elements(ops.of(1).pipe(ops.feedback(lambda _, __: bad)))
+
+
+async def slowly(element: Any, again: Any) -> Any:
+    """An async function where a plain one is called."""
+
+
+@pytest.mark.parametrize("bad", [None, "x", slowly])
+def test_a_step_that_cannot_be_called_is_refused(bad: Any) -> None:
+    """When the loop is made."""
+    with pytest.raises(ConfigurationError, match=r"^feedback: step must be a"):
+        ops.feedback(bad)
 
 
 async def test_an_endless_loop_can_be_left() -> None:

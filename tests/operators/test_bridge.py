@@ -16,6 +16,7 @@ from reactivex.subject import Subject
 
 from streampipe import operators as ops
 from streampipe.abort import TripWire
+from streampipe.errors import ConfigurationError
 from streampipe.operators._bridge import flowable
 from tests.operators.sources import Counting, elements, reading, turns, watched
 
@@ -131,10 +132,10 @@ async def test_what_is_no_async_iterable_fails_the_stream(bad: Any) -> None:
         await elements(ops.from_aiter(bad))
 
 
-@pytest.mark.parametrize("high_water", [0, -1])
-def test_a_high_water_mark_below_one_is_refused(high_water: int) -> None:
+@pytest.mark.parametrize("high_water", [0, -1, True, "4"])
+def test_a_high_water_mark_below_one_is_refused(high_water: Any) -> None:
     """At once, not at the first element; nothing could ever pass."""
-    with pytest.raises(ValueError, match=f"high_water must be at least 1, not {high_water}"):
+    with pytest.raises(ConfigurationError, match="to_aiter: high_water must be a whole"):
         ops.to_aiter(ops.of(1), high_water=high_water)
 
 

@@ -165,7 +165,7 @@ def test_a_replaced_window_leaves_in_its_place() -> None:
     [
         (KeyError("secret"), "KeyError on text-delta"),
         (ModelConnectionError("no route"), "ModelConnectionError on text-delta"),
-        (asyncio.CancelledError(), "CancelledError"),
+        (asyncio.CancelledError(), "that it waited for was cancelled"),
         ("yes", "check gave str; give a Verdict, True, False or None"),
         (1, "check gave int"),
     ],
@@ -232,7 +232,15 @@ def test_over_budget_may_be_allowed() -> None:
     assert check.asked == ["One. ", "One. "]
 
 
-def test_reasoning_is_checked_when_told_so() -> None:
+def test_reasoning_is_checked_unless_told_otherwise() -> None:
+    """What must not be said must not be thought aloud."""
+    check = Moderator()
+    chunks = [ReasoningDelta("r", "Hm. "), piece("Hello."), TextEnd("a")]
+    run_virtual(passed(chunks, check_async(check)))
+    assert sorted(check.asked) == ["Hello.", "Hm. "]
+
+
+def test_reasoning_alone_is_checked_when_told_so() -> None:
     """`parts` says what is checked; the rest passes."""
     check = Moderator()
     chunks = [ReasoningDelta("r", "H"), ReasoningDelta("r", "m. "), piece("Hello."), TextEnd("a")]

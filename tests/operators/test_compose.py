@@ -129,12 +129,12 @@ def test_explain_shows_kernels_and_boundaries() -> None:
 def test_explain_reads_an_observable() -> None:
     """From its source on."""
     made = ops.of(*deltas("a")).pipe(
-        ops.map_text(str.upper), ops.retry(), ops.text(), ops.distinct_until_changed()
+        ops.map_text(str.upper), ops.retry_api(), ops.text(), ops.distinct_until_changed()
     )
     assert ops.explain(made).splitlines() == [
         "source    Flowable",
         "kernel    map_text",
-        "boundary  retry()",
+        "boundary  retry_api()",
         "kernel    text > distinct_until_changed",
     ]
 

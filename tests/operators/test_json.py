@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, field_validator
 
 from streampipe import ObjectChunk, ObjectResult, TextDelta, TextEnd
 from streampipe import operators as ops
@@ -53,8 +54,8 @@ def test_objects_grow() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"name": "secret", "minutes": "secret"}', "does not fit: minutes: Input should be"),
-        ('{"name": "secret"}', "minutes: Field required"),
+        ('{"name": "secret", "minutes": "secret"}', "does not fit: minutes: int_parsing"),
+        ('{"name": "secret"}', "minutes: missing"),
         ('{"name": "secret', "the text is no JSON"),
         ("secret", "the text is no JSON"),
     ],
@@ -66,6 +67,53 @@ def test_what_does_not_fit_is_named_without_the_text(text: str, message: str) ->
     assert isinstance(error, OperatorError)
     assert message in str(error)
     assert "secret" not in str(error)
+
+
+class Strict(BaseModel):
+    """Nothing more, nothing converted, and a validator that quotes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    when: date
+    tags: dict[str, int] = {}
+    word: str = ""
+
+    @field_validator("word")
+    @classmethod
+    def short(cls, word: str) -> str:
+        """Quote what is too long."""
+        if len(word) > 3:
+            raise ValueError(word)
+        return word
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"word": "secret"}, "does not fit: word: value_error"),
+        ({"secret": 1}, "does not fit: …: extra_forbidden"),
+        ({"tags": {"secret": "x"}}, "does not fit: tags.…: int_type"),
+    ],
+)
+def test_no_word_of_the_model_is_in_the_error(more: dict[str, Any], message: str) -> None:
+    """Neither in a validator's message, nor as a key that no field has."""
+    text = json.dumps({"when": "2026-01-02"} | more)
+    (error,) = through(ops.json_objects(Strict), pieces(text, [5])).ends
+    assert message in str(error)
+    assert "secret" not in str(error)
+
+
+def test_an_object_is_held_to_the_schema_as_json() -> None:
+    """In a strict model too, a date is a string there."""
+    out = through(ops.json_objects(Strict), pieces('{"when": "2026-01-02"}', []))
+    assert out.ends == ["completed"]
+    assert ObjectResult({"when": "2026-01-02"}) in out.items
+
+
+def test_objects_are_of_the_run_of_their_text() -> None:
+    """They carry its `run_id` and `from_`."""
+    text = TextDelta("0", '{"a": 1}', run_id="r", from_="WORKFLOW")
+    out = through(ops.json_objects(), [text, TextEnd("0", run_id="r", from_="WORKFLOW")]).items
+    assert [(c.run_id, c.from_) for c in out] == [("r", "WORKFLOW")] * 4
 
 
 def test_a_type_without_a_schema_is_refused() -> None:
@@ -107,5 +155,5 @@ def test_a_line_without_end_fails() -> None:
     """It is not held for ever."""
     witness = through(ops.json_lines(max_hold=20), pieces("[" * 50, [5] * 8))
     assert "longer than 20 characters" in str(witness.ends[0])
-    with pytest.raises(ConfigurationError, match="max_hold must be 1 or more"):
+    with pytest.raises(ConfigurationError, match="max_hold must be a whole number of 1 or more"):
         ops.json_lines(max_hold=0)

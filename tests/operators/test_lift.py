@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -116,6 +117,28 @@ async def test_process_api_error_tries_again_while_the_budget_lasts() -> None:
     assert len(attempts) == 3
     assert counts == [0, 1, 2]
     assert [c.type for c in got].count("step-finish") == 2
+
+
+async def test_each_subscription_of_process_api_error_has_its_own_run() -> None:
+    """Its state and its conversation begin anew, and two at once do not share them."""
+    seen: list[tuple[int, int]] = []
+
+    async def source(emit: Any) -> None:
+        await asyncio.sleep(0)
+        raise ProviderError("no", status=400)
+
+    def ask(args: Any) -> dict[str, bool]:
+        args.state["n"] = args.state.get("n", 0) + 1
+        seen.append((args.state["n"], args.retry_count))
+        args.message_list.add("again")
+        assert len(args.message_list.all) == args.state["n"]
+        return {"retry": True}
+
+    stage = ops.process_api_error([processor("process_api_error", ask)], max_retries=1)
+    failing: Any = ops.create(source).pipe(stage)
+    ends = await asyncio.gather(*(elements(failing) for _ in range(2)), return_exceptions=True)
+    assert [type(end) for end in ends] == [ProviderError] * 2
+    assert seen == [(1, 0), (1, 0), (2, 1), (2, 1)]
 
 
 async def test_process_output_step_may_reject() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from reactivex import operators as rx
 
 from streampipe import operators as ops
 from streampipe.abort import TripWire
-from streampipe.errors import ConfigurationError
+from streampipe.errors import ConfigurationError, OperatorError
 from tests.operators.sources import Counting, elements, reading, turns, watched
 
 
@@ -147,7 +148,7 @@ async def test_a_stalled_reader_stops_the_calls(options: dict[str, Any]) -> None
 async def test_a_failing_call_ends_everything(
     options: dict[str, Any], error: BaseException
 ) -> None:
-    """The stream fails with that error, the source is closed, other calls are cancelled."""
+    """The stream fails by the operator's name, or is blocked as it is; all else is closed."""
     gate, source = Gate(), Counting()
     witness, _ = watched(ops.from_aiter(source).pipe(ops.map_async(gate, **options)))
     await turns(20)
@@ -155,7 +156,13 @@ async def test_a_failing_call_ends_everything(
     await gate.let(0, error)
     await turns(10)
     assert witness.items == []
-    assert witness.ends == [error]
+    (end,) = witness.ends
+    if isinstance(error, TripWire):
+        assert end is error
+    else:
+        assert isinstance(end, OperatorError)
+        assert str(end) == "operator 'map_async': ValueError on int"
+        assert end.__cause__ is error
     assert source.closed == 1
     assert gate.cancelled == others
 
@@ -174,23 +181,47 @@ async def test_a_failing_source_lets_results_that_are_due_out_first(
 
 
 @EVERY_WAY
-@pytest.mark.parametrize(
-    "function", [lambda x: x, lambda: None, None], ids=["not async", "signature", "none"]
-)
-async def test_a_function_that_is_none_fails_the_stream(
+@pytest.mark.parametrize("function", [lambda x: x, lambda: None], ids=["not async", "signature"])
+async def test_a_function_that_cannot_be_awaited_fails_the_stream(
     options: dict[str, Any], function: Any
 ) -> None:
-    """Not async, of a wrong signature, or nothing to call: the subscriber is told."""
-    with pytest.raises(TypeError):
+    """Not async, or of a wrong signature: the subscriber is told."""
+    with pytest.raises(OperatorError, match="operator 'map_async': TypeError on int"):
         await elements(ops.of(1).pipe(ops.map_async(function, **options)))
 
 
-@pytest.mark.parametrize("concurrency", [0, -1])
-def test_a_concurrency_below_one_is_refused(concurrency: int) -> None:
+@EVERY_WAY
+async def test_what_the_source_raises_while_it_closes_is_told(options: dict[str, Any]) -> None:
+    """By whoever leaves early: nothing is swallowed."""
+
+    async def careless() -> AsyncIterator[int]:
+        try:
+            while True:
+                yield 1
+                await asyncio.sleep(0)
+        finally:
+            raise ValueError("in cleaning up")
+
+    stream = ops.from_aiter(careless).pipe(ops.map_async(doubled, **options))
+    with pytest.raises(ValueError, match="in cleaning up"):
+        async with reading(stream, 1) as items:
+            await anext(items)
+
+
+@pytest.mark.parametrize("concurrency", [0, -1, True, 1.5, "4", None])
+def test_a_concurrency_that_is_no_count_is_refused(concurrency: Any) -> None:
     """When the pipeline is put together."""
-    told = f"map_async: concurrency must be at least 1, not {concurrency}"
+    told = f"map_async: concurrency must be a whole number of 1 or more, not {concurrency!r}"
     with pytest.raises(ConfigurationError, match=told):
-        ops.of(1).pipe(ops.map_async(doubled, concurrency=concurrency))
+        ops.map_async(doubled, concurrency=concurrency)
+
+
+@pytest.mark.parametrize("function", [None, "x", 5])
+def test_what_is_no_function_is_refused(function: Any) -> None:
+    """When the pipeline is put together."""
+    told = f"map_async: fn must be a function, not {function!r}"
+    with pytest.raises(ConfigurationError, match=told):
+        ops.map_async(function)
 
 
 # --- the end from outside ----------------------------------------------------------------------

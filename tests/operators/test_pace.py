@@ -254,9 +254,9 @@ def test_smooth_closes_its_source_when_its_reader_leaves() -> None:
     ("options", "message"),
     [
         ({}, "batch: give size, max_wait or both"),
-        ({"size": 0}, "batch: size must be 1 delta or more, not 0"),
-        ({"size": "3"}, "batch: size must be 1 delta or more, not '3'"),
-        ({"size": True}, "batch: size must be 1 delta or more, not True"),
+        ({"size": 0}, "batch: size must be a whole number of 1 or more, not 0"),
+        ({"size": "3"}, "batch: size must be a whole number of 1 or more, not '3'"),
+        ({"size": True}, "batch: size must be a whole number of 1 or more, not True"),
         ({"max_wait": 0}, "batch: max_wait must be above 0 s and finite, not 0"),
         ({"max_wait": "1"}, "batch: max_wait must be a number of seconds, not str"),
     ],

@@ -97,7 +97,7 @@ HONEST: dict[str, Callable[[], None]] = {
     "feedback": lambda: check_operator(
         lambda: ops.feedback(lambda item, _: ops.of(item)), text_of_whole=str
     ),
-    "retry": lambda: check_operator(lambda: ops.retry(2), text_of_whole=str),
+    "retry_api": lambda: check_operator(lambda: ops.retry_api(2), text_of_whole=str),
     "text": lambda: check_operator(ops.text, drops=True),
     "scan": lambda: check_operator(
         lambda: ops.scan(operator.add, 0), kind="any", elements=st.integers()

@@ -181,11 +181,6 @@ async def test_types_fallback() -> None:
     await emits(assert_type(CHUNKS.pipe(ops.fallback(CHUNKS)), Observable[Chunk]), Chunk)
 
 
-async def test_types_retry() -> None:
-    """Chunks in, chunks out."""
-    await emits(assert_type(CHUNKS.pipe(ops.retry(2)), Observable[Chunk]), Chunk)
-
-
 async def test_types_process() -> None:
     """Chunks in, chunks out."""
     await emits(assert_type(CHUNKS.pipe(ops.process(Passing())), Observable[Chunk]), Chunk)
@@ -368,7 +363,7 @@ if TYPE_CHECKING:
         """Handlers of another shape, and streams of no chunks."""
         ops.catch_api_error(is_odd)  # type: ignore[arg-type]  # takes the error and the attempt
         ops.retry_api(jitter="full")  # type: ignore[arg-type]  # yes or no
-        ops.retry("often")  # type: ignore[arg-type]  # a text is no number
+        ops.retry_api("often")  # type: ignore[arg-type]  # a text is no number
         CHUNKS.pipe(ops.fallback(NUMBERS))  # type: ignore[arg-type]  # numbers are no chunks
 
     def refused_composition() -> None:
