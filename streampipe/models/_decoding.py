@@ -20,6 +20,7 @@ from streampipe.chunks import (
 )
 from streampipe.errors import ProviderStreamError
 
+DEEPEST = 250  # lists and objects in one another; whoever walks through them needs a stack
 EXCERPT = 120  # characters of an event that an error shows
 _PARTS: dict[str, tuple[type[Any], type[Any], type[Any]]] = {
     "text": (TextStart, TextDelta, TextEnd),
@@ -40,6 +41,11 @@ def object_of(event: str) -> dict[str, Any]:
         data, why = None, f"an event is no JSON ({error})"
     else:
         why = "an event must be a JSON object"
+    if isinstance(data, dict) and event.count("[") + event.count("{") > DEEPEST:
+        try:
+            orjson.dumps(data)  # it writes nothing that is deeper
+        except TypeError:
+            data, why = None, "an event is nested too deep"
     if not isinstance(data, dict):  # the decoder's error would carry the whole event: not chained
         raise ProviderStreamError(f"{why}: {event[:EXCERPT]!r}")
     return data
