@@ -18,6 +18,7 @@ from benchmarks.pipelines import six_operators, stages
 from benchmarks.protocols import protocols
 from benchmarks.recording import recording
 from benchmarks.redaction import redaction
+from benchmarks.tracing import tracing
 from benchmarks.work import (
     TurnTakingModel,
     by_hand,
@@ -218,6 +219,7 @@ ROWS: tuple[Measure, ...] = (
     stages,
     redaction,
     recording,
+    tracing,
     over_http,
     protocols,
     at_once,

@@ -27,14 +27,12 @@ class Instruments:
     """What spans and measurements of runs are made with.
 
     Attributes:
-        providers: what the instruments are of.
         tracer: makes spans.
         duration: seconds of a model call.
         first_chunk: seconds until its first chunk.
         tokens: tokens of a model call.
     """
 
-    providers: tuple[TracerProvider, MeterProvider]
     tracer: Tracer
     duration: Histogram
     first_chunk: Histogram
@@ -48,27 +46,13 @@ class Instruments:
 
 
 def instruments(
-    known: Instruments | None,
     tracer_provider: TracerProvider | None,
     meter_provider: MeterProvider | None,
 ) -> Instruments:
-    """The instruments of two providers, or of the program's own.
-
-    Args:
-        known: those of an earlier run: they are these, unless a provider was set up since.
-        tracer_provider: None: the program's own.
-        meter_provider: None: the program's own.
-    """
-    providers = (
-        tracer_provider or trace.get_tracer_provider(),
-        meter_provider or metrics.get_meter_provider(),
-    )
-    if known is not None and known.providers == providers:
-        return known
-    meter = providers[1].get_meter(SCOPE)
+    """The instruments of two providers, or of the program's own, also if it sets one up later."""
+    meter = metrics.get_meter(SCOPE, meter_provider=meter_provider)
     return Instruments(
-        providers,
-        providers[0].get_tracer(SCOPE),
+        trace.get_tracer(SCOPE, tracer_provider=tracer_provider),
         _histogram(meter, "operation.duration", "s", "GenAI operation duration.", _SECONDS),
         _histogram(
             meter, "operation.time_to_first_chunk", "s", "Time to receive the first chunk.", _FIRST

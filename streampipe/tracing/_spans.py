@@ -45,7 +45,7 @@ class RunTrace:
     """One run; see `Trace`, whose seams these are.
 
     Attributes:
-        context: the OpenTelemetry context of the step, or of the run outside of steps.
+        context: the OpenTelemetry context of the newest step; before the first, of the run.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class RunTrace:
         async def traced(emit: Emit[Chunk]) -> None:
             told = {"streampipe.step.number": number, "streampipe.step.attempt": attempt}
             with self._span("step", told):
-                outside, self.context = self.context, get_current()
+                self.context = get_current()
                 for tally in self._tallies:
                     tally.clear()
                 try:
@@ -161,7 +161,6 @@ class RunTrace:
                 finally:
                     for tally in self._tallies:
                         self._tell_tally(tally)
-                    self.context = outside
 
         return traced
 
@@ -170,7 +169,6 @@ class RunTrace:
             return
         span = self._instruments.tracer.start_span(
             f"{HOOK} {tally.processor_id}",
-            context=self.context,
             start_time=tally.begun,
             attributes={**_hook_attributes(HOOK, tally.processor_id), **tally.attributes()},
         )

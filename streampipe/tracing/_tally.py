@@ -50,8 +50,10 @@ class Tally:
         clock = time.perf_counter
 
         def counted(args: ProcessOutputStreamArgs) -> Any:
+            part = args.part  # the args are used again for every chunk
+            if not self._in:
+                self.begun = time.time_ns()
             start = clock()
-            self.begun = self.begun or time.time_ns()
             try:
                 result = hook(args)
             except BaseException as error:
@@ -60,12 +62,17 @@ class Tally:
             finally:
                 self._in += 1
                 self._seconds += clock() - start
-            self._came(result)
+            if result is part:
+                self._out += 1
+            else:
+                self._came(result)
             return result
 
         async def counted_async(args: ProcessOutputStreamArgs) -> Any:
+            part = args.part  # the args are used again for every chunk
+            if not self._in:
+                self.begun = time.time_ns()
             start = clock()
-            self.begun = self.begun or time.time_ns()
             try:
                 result = await hook(args)
             except BaseException as error:
@@ -74,7 +81,10 @@ class Tally:
             finally:
                 self._in += 1
                 self._seconds += clock() - start
-            self._came(result)
+            if result is part:
+                self._out += 1
+            else:
+                self._came(result)
             return result
 
         return counted_async if inspect.iscoroutinefunction(hook) else counted

@@ -75,7 +75,8 @@ class Tracing:
             thread: id of the conversation.
         """
         spans = importlib.import_module(SPANS)
-        self._instruments = spans.instruments(self._instruments, *self._providers)
+        if self._instruments is None:
+            self._instruments = spans.instruments(*self._providers)
         trace: Trace = spans.RunTrace(self._instruments, agent, model, thread, content=self.content)
         return trace
 

@@ -87,6 +87,21 @@ async def test_spans_are_as_many_for_a_long_answer_as_for_a_short_one(chunks: in
     assert len(spans.started) == 4
 
 
+async def test_a_processor_that_saw_no_chunk_has_no_span() -> None:
+    """One behind another that drops everything."""
+
+    class Wall:
+        id = "wall"
+
+        def process_output_stream(self, args: Any) -> None:
+            """Drop it."""
+
+    spans = Spans()
+    agent = Agent(model=ScriptedModel(["hi"]), output_processors=[Wall(), Acting()])
+    await agent.generate("hi", tracing=spans.tracing)
+    assert [span.name for span in spans.named("process_")] == ["process_output_stream wall"]
+
+
 async def test_each_step_s_counts_begin_anew() -> None:
     """A second attempt does not count the chunks of the first."""
 

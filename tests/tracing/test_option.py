@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
@@ -68,9 +69,11 @@ print(json.dumps(type(trace.get_tracer_provider()).__module__))
 def fresh(code: str, **environment: str) -> Any:
     """What a fresh interpreter prints last, as JSON."""
     command = (sys.executable, "-W", "error", "-c", code)
+    inherited = {name: v for name, v in os.environ.items() if not name.startswith("OTEL_")}
     done = subprocess.run(  # noqa: S603 - our own code
-        command, capture_output=True, text=True, check=True, env=environment
+        command, capture_output=True, text=True, check=False, env={**inherited, **environment}
     )
+    assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1])
 
 
