@@ -13,8 +13,12 @@ from streampipe.text._rule import Rule
 
 __all__ = ["Splitter", "longest_whole"]
 
-FindEnd = Callable[[str], int]
-"""Where the piece at the beginning of a window ends; 0 as long as more text might move that."""
+FindEnd = Callable[[str, int], tuple[int, int]]
+"""Where the piece at the beginning of a window ends; 0 as long as more text might move that.
+
+It is told up to where the window has been searched in vain, and says so for the next time: what is
+held is not searched again with every piece.
+"""
 
 GRAPHEME = regex.compile(r"\X")
 
@@ -75,7 +79,7 @@ class Splitter:
     ([], ['Hello, '], [], ['world'])
     """
 
-    __slots__ = ("_find_end", "_held", "_matcher", "_max_hold")
+    __slots__ = ("_find_end", "_held", "_matcher", "_max_hold", "_searched")
 
     def __init__(self, by: str | re.Pattern[str], *, max_hold: int = 200) -> None:
         """Start before the first character.
@@ -106,6 +110,7 @@ class Splitter:
             raise ConfigurationError(msg)
         self._max_hold = max_hold
         self._held = ""
+        self._searched = 0  # characters of it that no end is in
 
     @property
     def held(self) -> int:
@@ -128,19 +133,19 @@ class Splitter:
             self._held = text[-1]
             return list(text[:-1])  # the usual case; the loop comes to the same
         pieces: list[str] = []
-        start = 0
+        start, searched = 0, self._searched
         while True:
             # No search looks further than this, and none looks back: that keeps the work linear,
             # and makes a piece depend on nothing but the text from its beginning.
             window = text[start : start + self._max_hold + 1]
-            end = self._find_end(window)
+            end, searched = self._find_end(window, searched)
             if not 0 < end <= self._max_hold:
                 if len(window) <= self._max_hold:
-                    self._held = window
+                    self._held, self._searched = window, searched
                     return pieces
                 end = longest_whole(window)
             pieces.append(window[:end])
-            start += end
+            start, searched = start + end, 0
 
     def finish(self) -> list[str]:
         """The text has ended: give the last piece, if there is one.
@@ -151,7 +156,7 @@ class Splitter:
         pieces = self._separated(self._matcher.finish()) if self._matcher is not None else []
         if self._held:
             pieces.append(self._held)
-            self._held = ""
+            self._held, self._searched = "", 0
         return pieces
 
     def _separated(self, parts: list[str | Region]) -> list[str]:
@@ -194,29 +199,31 @@ def longest_whole(window: str) -> int:
     return last or len(window) - 1
 
 
-def _grapheme_end(window: str) -> int:
+def _grapheme_end(window: str, _searched: int = 0) -> tuple[int, int]:
     found = GRAPHEME.match(window)
-    return found.end() if found is not None and found.end() < len(window) else 0
+    return (found.end() if found is not None and found.end() < len(window) else 0), 0
 
 
-def _word_end(window: str) -> int:
+def _word_end(window: str, _searched: int) -> tuple[int, int]:
     found = (_PLAIN_WORD if _PLAIN.fullmatch(window) else _WORD).match(window)
-    return found.end() if found is not None and found.end() < len(window) else 0
+    return (found.end() if found is not None and found.end() < len(window) else 0), 0
 
 
-def _line_end(window: str) -> int:
-    found = _LINE_END.search(window)
-    return found.end() if found is not None else 0
+def _line_end(window: str, searched: int) -> tuple[int, int]:
+    found = _LINE_END.search(window, searched)
+    if found is not None:
+        return found.end(), 0
+    return 0, len(window) - window.endswith("\r")
 
 
-def _sentence_end(window: str) -> int:
-    for found in _MARKS.finditer(window):
+def _sentence_end(window: str, searched: int) -> tuple[int, int]:
+    for found in _MARKS.finditer(window, searched):
         end = found.end()
         if end == len(window):
-            return 0
-        if _ends_sentence(window, found) and _grapheme_end(window[end - 1 :]) == 1:
-            return end
-    return 0
+            return 0, found.start()
+        if _ends_sentence(window, found) and _grapheme_end(window[end - 1 :]) == (1, 0):
+            return end, 0
+    return 0, len(window)
 
 
 def _ends_sentence(window: str, found: re.Match[str]) -> bool:

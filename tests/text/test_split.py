@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.errors import ConfigurationError
-from streampipe.text import MatchLimitError, Splitter
+from streampipe.text import MatchLimitError, Splitter, _split
 from tests.text.cuttings import cuttings, flat, texts
 
 KINDS = ("grapheme", "word", "line", "sentence")
@@ -165,6 +166,39 @@ def test_a_line_leaves_with_its_end() -> None:
 def test_long_texts_take_linear_time(by: str | re.Pattern[str], text: str) -> None:
     """Fifty thousand characters at once are no burden, whatever they are."""
     assert sum(map(len, split(by, [text * (50_000 // len(text))]))) == 50_000
+
+
+class Spy:
+    """A pattern that counts the characters it is shown."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        """Stand for a pattern."""
+        self.shown = 0
+        self._pattern = pattern
+
+    def finditer(self, text: str, begin: int) -> Iterator[re.Match[str]]:
+        """As the pattern."""
+        self.shown += len(text) - begin
+        return self._pattern.finditer(text, begin)
+
+    def search(self, text: str, begin: int) -> re.Match[str] | None:
+        """As the pattern."""
+        self.shown += len(text) - begin
+        return self._pattern.search(text, begin)
+
+
+@pytest.mark.parametrize(("by", "pattern"), [("line", "_LINE_END"), ("sentence", "_MARKS")])
+@pytest.mark.parametrize("piece", ["abcd ", "v1.0 ", "Mr. "])
+def test_what_is_held_is_not_searched_again(
+    monkeypatch: pytest.MonkeyPatch, by: str, pattern: str, piece: str
+) -> None:
+    """However long a piece grows, each of its characters is looked at a few times."""
+    spy = Spy(getattr(_split, pattern))
+    monkeypatch.setattr(_split, pattern, spy)
+    splitter = Splitter(by, max_hold=2_000)
+    for _ in range(100):
+        assert splitter.feed(piece) == []
+    assert spy.shown <= 3 * splitter.held
 
 
 @pytest.mark.parametrize("by", ["", "words", "\\n", None, ["word"], regex.compile("a")])
