@@ -36,7 +36,7 @@ from streampipe.models import resolve_model
 from streampipe.models._endpoint import HttpModel
 
 LIMIT = 60.0  # seconds that a check may take
-UNKNOWN = "streampipe-doctor-no-such-model"
+UNKNOWN = "no-such-model"
 
 ADVICE: Mapping[type[BaseException], str] = {
     AuthenticationError: "check the key, and that it may use this model",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from streampipe.cli._checks import WIDEST
-from streampipe.cli._doctor import CHECK_NAMES, CheckResult, check_provider
+from streampipe.cli._doctor import CHECK_NAMES, CheckResult, check_provider, show_results
 from streampipe.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -195,6 +197,20 @@ def test_the_table_has_a_row_for_each_check(well: Callable[..., Any]) -> None:
     assert rows[0] == ["check", "status", "first ms", "total ms", "chunks/s", "what was seen"]
     assert [row[:2] for row in rows[1:]] == [[name, "ok"] for name in CHECK_NAMES]
     assert rows[-1][-1] == "InvalidRequestError: refused: unheard of"
+
+
+@pytest.mark.parametrize(
+    ("status", "colour"),
+    [("ok", "32"), ("not supported", "33"), ("failed", "1;31"), ("skipped", "2")],
+)
+def test_a_status_has_a_colour_on_a_terminal(status: Any, colour: str) -> None:
+    """What failed is seen before it is read."""
+    shown = Console(
+        file=io.StringIO(), force_terminal=True, color_system="standard", no_color=False
+    )
+    with shown.capture() as captured:
+        show_results([CheckResult(name="text", status=status, seen="")], shown)
+    assert f"\x1b[{colour}m{status}\x1b[0m" in captured.get()
 
 
 def test_markup_in_what_is_seen_is_no_markup(well: Callable[..., Any]) -> None:
