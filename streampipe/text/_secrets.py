@@ -7,6 +7,7 @@ not found.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from streampipe.text._rule import Rule
 
@@ -15,23 +16,25 @@ __all__ = ["secrets"]
 _PEM_LABEL = r"(?:[A-Z0-9]{1,16}[ ]){0,3}PRIVATE[ ]KEY(?:[ ]BLOCK)?-----"
 
 
-def _key(service: str, pattern: str) -> Rule:
-    """A rule for keys: they do not begin inside a word."""
-    return Rule(f"{service}-key", rf"(?<![A-Za-z0-9_-])(?:{pattern})", "[KEY]")
-
-
-def _bearer(text: str) -> int:
-    """Tokens have digits; what else follows the word is a sentence."""
+def _with_digits(text: str) -> int:
+    """Tokens have digits; what else looks so is words."""
     return len(text) if re.search("[0-9]", text) else 0
+
+
+def _key(service: str, pattern: str, check: Callable[[str], int] | None = None) -> Rule:
+    """A rule for keys: they do not begin inside a word, but for one of several joined by `_`."""
+    return Rule(f"{service}-key", rf"(?<![A-Za-z0-9-])(?:{pattern})", "[KEY]", check)
 
 
 secrets = (
     _key("openai", r"sk-(?:(?:proj|svcacct|admin|None)-[A-Za-z0-9_-]{20,256}|[A-Za-z0-9]{20,256})"),
     _key("anthropic", r"sk-ant-[A-Za-z0-9_-]{20,256}"),
+    _key("openrouter", r"sk-or-(?:v[0-9]-)?[A-Za-z0-9]{20,256}"),
+    _key("groq", r"gsk_[A-Za-z0-9]{20,256}"),
     _key("aws", r"A(?:KIA|SIA)[A-Z0-9]{16}(?![A-Za-z0-9])"),
     _key("github", r"gh[oprsu]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255}"),
     _key("gitlab", r"glpat-[A-Za-z0-9_-]{20,256}(?:\.[a-z0-9]{2,10}){0,2}"),
-    _key("slack", r"xox[a-z]-[A-Za-z0-9-]{10,256}|xapp-[0-9]-[A-Za-z0-9-]{10,256}"),
+    _key("slack", r"xox[a-z]-[A-Za-z0-9-]{10,256}|xapp-[0-9]-[A-Za-z0-9-]{10,256}", _with_digits),
     _key("stripe", r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,256}|whsec_[A-Za-z0-9]{24,256}"),
     _key("google", r"AIza[A-Za-z0-9_-]{35}(?![A-Za-z0-9_-])"),
     _key("huggingface", r"hf_[A-Za-z0-9]{30,64}"),
@@ -39,9 +42,9 @@ secrets = (
     _key("npm", r"npm_[A-Za-z0-9]{36,64}"),
     Rule(
         "bearer",
-        r"(?<![A-Za-z0-9_-])[Bb]earer {1,4}[A-Za-z0-9._~+/-]{12,}={0,2}",
+        r"(?<![A-Za-z0-9_-])[Bb][Ee][Aa][Rr][Ee][Rr][ \t]{1,4}[A-Za-z0-9._~+/-]{12,}={0,2}",
         "Bearer [TOKEN]",
-        _bearer,
+        _with_digits,
         max_match=16_384,
     ),
     Rule(
@@ -55,13 +58,14 @@ secrets = (
     Rule(
         "private-key",
         # One that breaks off ends with the text. Not one in quotes: there it is only spoken of. A
-        # backslash begins the line break of a JSON string.
-        rf"-----BEGIN[ ]{_PEM_LABEL}[\s\\][\s\S]*?(?:-----END[ ]{_PEM_LABEL}|\Z)",
+        # backslash begins the line break of a JSON string. Without any break a key is told by how
+        # its encoding begins.
+        rf"-----BEGIN[ ]{_PEM_LABEL}(?:[\s\\]|M[A-P]|b3B)[\s\S]*?(?:-----END[ ]{_PEM_LABEL}|\Z)",
         "[PRIVATE KEY]",
         max_match=16_384,
     ),
 )
-"""Keys of eleven services, bearer tokens, JSON web tokens, and private keys in PEM.
+"""Keys of thirteen services, bearer tokens, JSON web tokens, and private keys in PEM.
 
 A private key, once it has begun, does not leave: its end may lie 16,384 characters behind its
 beginning at most, and beyond that the scan fails.

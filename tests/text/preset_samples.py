@@ -21,6 +21,9 @@ JWT = f"{JWT_HEAD}.{JWT_BODY}.{body(43)}"
 
 FOUND: dict[str, list[str]] = {
     "email": [
+        "an «user@m\u00fcnchen.de» too",
+        "«ann@почта.рф»",
+        "«ann@example.org»(work), «ann@example.de»(home)",
         "write to «ann@example.com».",
         "«ann.o.neil+tag@example.com»",
         "«a@b.co», «c@d.org»; «e@f.net»",
@@ -37,6 +40,10 @@ FOUND: dict[str, list[str]] = {
         "«...ann@example.com»",
     ],
     "phone": [
+        "«+49 (0) 30 - 123 456»",
+        "«8 (495) 123-45-67»",
+        "«+1\u00a0555\u202f123\u20114567»",
+        "«555\u2011123\u20114567»",
         "call «+49 30 901820» now",
         "«+49 (0)30 901820»",
         "«+442079460958»",
@@ -58,6 +65,9 @@ FOUND: dict[str, list[str]] = {
         "«+886 2 2345 6789»x12",
     ],
     "card": [
+        "«4111\u20111111\u20111111\u20111111»",
+        "«4111\u202f1111\u202f1111\u202f1111»",
+        "«4111\u00a01111\u00a01111\u00a01111»",
         "«4111 1111 1111 1111»",
         "«4111-1111-1111-1111».",
         "«4111111111111111»",
@@ -77,6 +87,7 @@ FOUND: dict[str, list[str]] = {
         "«4111111111111111»,«5500000000000004»",
     ],
     "iban": [
+        "«DE89\u00a03704\u00a00044\u202f0532\u00a00130\u00a000»",
         "«DE89370400440532013000»",
         "«DE89 3704 0044 0532 0130 00» and",
         "«GB82 WEST 1234 5698 7654 32».",
@@ -92,6 +103,7 @@ FOUND: dict[str, list[str]] = {
         "«AT6 1 1904 3002 3457 3201»",
     ],
     "ssn": [
+        "«123\u201145\u20116789», «123\u00a045\u00a06789»",
         "«123-45-6789»",
         "SSN «123-45-6789».",
         "«123 45 6789»",
@@ -120,6 +132,9 @@ FOUND: dict[str, list[str]] = {
         "ping «198.51.100.23»\n",
     ],
     "ipv6": [
+        "«IPv6:2001:db8::1», «ip:2001:db8:85a3::8a2e:370:7334»",
+        "«2001:db8::1-2001:db8::5»",
+        "«2001:db8::1»-old",
         "«2001:db8:85a3:8d3:1319:8a2e:370:7348»",
         "«2001:db8::1».",
         "«fe80::1»: up",
@@ -138,17 +153,27 @@ FOUND: dict[str, list[str]] = {
     "openai-key": [
         template.replace("KEY", key)
         for key in ("sk" + "-" + body(48), "sk" + "-proj-" + body(80) + "_-x")
-        for template in ("«KEY»", "key=«KEY».", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "(«KEY»)")
+        for template in ("«KEY»", "MY_«KEY»", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "(«KEY»)")
     ],
     "anthropic-key": [
         template.replace("KEY", "sk" + "-ant-" + kind + body(93))
         for kind in ("api03-", "admin01-")
         for template in ("«KEY»", "key=«KEY».", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "(«KEY»)")
     ],
+    "openrouter-key": [
+        template.replace("KEY", "sk" + "-or-" + kind + body(64, "0a1b2c"))
+        for kind in ("v1-", "")
+        for template in ("«KEY»", "key=«KEY».", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "K_«KEY»")
+    ],
+    "groq-key": [
+        template.replace("KEY", "gs" + "k_" + body(size))
+        for size in (52, 20)
+        for template in ("«KEY»", "key=«KEY».", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "K_«KEY»")
+    ],
     "aws-key": [
         template.replace("KEY", "A" + kind + body(16, CAPITALS))
         for kind in ("KIA", "SIA")
-        for template in ("«KEY»", "id=«KEY».", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "/«KEY»/x")
+        for template in ("«KEY»", "AWS_«KEY».", '"«KEY»"', "钥匙«KEY»。", "a «KEY» b", "/«KEY»/x")
     ],
     "github-key": [
         *(
@@ -208,6 +233,7 @@ FOUND: dict[str, list[str]] = {
         for template in (
             "Authorization: «Bearer KEY»",
             "authorization: «bearer KEY»,",
+            "AUTHORIZATION:«BEARER\tKEY»",
             "'«Bearer  KEY»'",
             "use «Bearer KEY» here",
         )
@@ -232,6 +258,8 @@ FOUND: dict[str, list[str]] = {
         f"Cookie: t=«{JWT}»; x",
     ],
     "private-key": [
+        f"«{BEGIN}PRIVATE KEY-----MIIEvQ{body(60)}\n{END}PRIVATE KEY-----»",
+        f"«{BEGIN}OPENSSH PRIVATE KEY-----b3BlbnNz{body(60)}»",
         *(
             f"«{BEGIN}{label}-----\n{body(64)}\n{END}{label}-----»"
             for label in (
@@ -272,7 +300,7 @@ FOUND: dict[str, list[str]] = {
     ],
 }
 
-_INSIDE = ("xKEY", "x_KEY", "x-KEY", "9KEY", "ZKEY", "-KEY", "_KEY")  # of a longer word
+_INSIDE = ("xKEY", "x1KEY", "x-KEY", "9KEY", "ZKEY", "-KEY", "--KEY")  # of a longer word
 
 
 def inside(key: str) -> list[str]:
@@ -282,6 +310,8 @@ def inside(key: str) -> list[str]:
 
 LEFT: dict[str, list[str]] = {
     "email": [
+        "scores = q@k.transpose(-2, -1)",
+        "y = W@x.mean()",
         "@mention",
         "thanks @ann.example",
         "ann@localhost",
@@ -299,6 +329,10 @@ LEFT: dict[str, list[str]] = {
         "5 @ 3.50",
     ],
     "phone": [
+        "01 02 03 04 05 06",
+        "0100 0101 0110 0111",
+        "300 000 0000 people",
+        "ZIP 02139 4307",
         "2026-12-02",
         "02.12.2026 12:30",
         "02/12/2026",
@@ -329,6 +363,7 @@ LEFT: dict[str, list[str]] = {
         "+1 555 123",
     ],
     "card": [
+        "3 6 9 12 15 18 21 24 27",
         "4111 1111 1111 1112",
         "1234 5678 9012 3452",
         "4111  1111  1111  1111",
@@ -377,6 +412,7 @@ LEFT: dict[str, list[str]] = {
         "123-456-7890",
     ],
     "ipv4": [
+        "Chrome/120.0.0.0",
         "256.0.0.1",
         "1.2.3",
         "1.2.3.4.5",
@@ -395,6 +431,7 @@ LEFT: dict[str, list[str]] = {
         "1.2.3.4.5678",
     ],
     "ipv6": [
+        "10:00::11:00",
         "std::vector",
         "a::b",
         "::",
@@ -429,6 +466,24 @@ LEFT: dict[str, list[str]] = {
         "task-ant-colony-optimization-explained",
         "sk-ants-" + body(40),
     ],
+    "openrouter-key": [
+        *inside("sk" + "-or-v1-" + body(64)),
+        "sk-or-v1-short",
+        "sk-or",
+        "sk-or-not",
+        "task-or-" + body(30),
+        "sk-oro-" + body(30),
+        "SK-OR-V1-" + body(30),
+    ],
+    "groq-key": [
+        *inside("gs" + "k_" + body(52)),
+        "gsk_" + body(19),
+        "gsk-" + body(40),
+        "gsk_to_gsl",
+        "GSK_" + body(40),
+        "task_" + body(40),
+        "gsk " + body(40),
+    ],
     "aws-key": [
         *inside("AK" + "IA" + body(16, CAPITALS)),
         "AKIA" + body(15, CAPITALS),
@@ -454,6 +509,7 @@ LEFT: dict[str, list[str]] = {
         "gl pat-" + body(20),
     ],
     "slack-key": [
+        "xoxo-hugs-and-kisses",
         *inside("xo" + "xb-" + body(30)),
         "xoxb-" + body(9),
         "xoxo-",
@@ -526,6 +582,7 @@ LEFT: dict[str, list[str]] = {
         f"eyJ.{body(40)}.{body(40)}",
     ],
     "private-key": [
+        f"{BEGIN}PRIVATE KEY-----and nothing else",
         f"`{BEGIN}PRIVATE KEY-----` and so on",
         f'"{BEGIN}RSA PRIVATE KEY-----" in text',
         f"{BEGIN}PUBLIC KEY-----\n{body(64)}\n{END}PUBLIC KEY-----",
