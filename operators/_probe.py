@@ -66,6 +66,7 @@ class Log:
         self.lanes: list[Lane] = []
         self._between: dict[int, tuple[Any, tuple[int, ...], int]] = {}
         self._count = 0
+        self._in_step = False
 
     @property
     def forgotten(self) -> int:
@@ -156,8 +157,12 @@ class Log:
             case StepFinish(reason="retry", tripwire=wire) if wire is not None:
                 self.blamed(wire.processor_id, wire.reason)
                 self._void()
+            case StepStart():
+                self._in_step = True
             case TripwireChunk():
                 self.blamed(chunk.processor_id, chunk.reason)
+                if self._in_step:  # a block before the first step has nothing to take back
+                    self._void()
             case ErrorChunk(error=error):
                 self.blamed(error.processor_id or "", error.name)
             case FinishChunk():
@@ -186,7 +191,7 @@ class Log:
         record.reason = error.reason if isinstance(error, TripWire) else type(error).__name__
 
     def _void(self) -> None:
-        """The attempt was rejected: what had left is void, what is held never leaves."""
+        """The step was rejected or blocked: what had left is void, what is held never leaves."""
         reason, self.stopped = self.stopped, ""
         for lane in self.lanes:
             lane.inside.settle(reason)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from streampipe.chunks import (
@@ -163,7 +164,11 @@ async def metadata(trial: Trial) -> None:
         raise Broken("metadata", f"{', '.join(twice)} comes out twice", got=told(seen))
     lost = sorted(key for key in sent if key not in got)
     if lost and not (trial.traits.drops or seen.failed or seen.early):
-        what = f"{', '.join(lost)} is lost (say `drops=True` if it may leave chunks out)"
+        what = (
+            f"{', '.join(lost)} is lost: make a changed piece by "
+            "`dataclasses.replace(part, text=...)`, which keeps it "
+            "(or say `drops=True`, if chunks may be left out)"
+        )
         raise Broken("metadata", what, got=told(seen))
 
 
@@ -188,7 +193,9 @@ async def place(trial: Trial) -> None:
     index = texts[case.place(len(texts))] + 1
     barrier = _BARRIERS[case.pace % len(_BARRIERS)]
     before = case.stream[:index]
-    stream = [*before, barrier, *case.stream[index:]]
+    # More text follows at once: what was held comes out before it, a footer does only behind it.
+    more = [_more(piece) for piece in (before[-1], *_endings(before))]
+    stream = [*before, barrier, *more, *case.stream[index:]]
     seen = await trial.run("with a barrier", stream, drawn(case.pace))
     passed = next((n for n, item in enumerate(seen.items) if item == barrier), None)
     if passed is None or seen.failed:
@@ -201,9 +208,19 @@ async def place(trial: Trial) -> None:
         # Whoever holds the barrier back as well may make something else of the text, or let more
         # of it out; what may not be is that a rest of it comes behind.
         rest = text.removeprefix(got.get(name, "")) if text.startswith(got.get(name, "")) else ""
-        if rest and later.get(name, "").startswith(rest):
-            what = f"{rest!r}, which came in before {shown(barrier)}, comes out behind it"
+        alike = takewhile(
+            lambda pair: pair[0] == pair[1], zip(rest, later.get(name, ""), strict=False)
+        )
+        moved = "".join(character for character, _ in alike)
+        if moved:
+            what = f"{moved!r}, which came in before {shown(barrier)}, comes out behind it"
             raise Broken("place", what, **{"from": shown_all(stream)}, comes=told(seen))
+
+
+def _more(piece: Any) -> Chunk:
+    """More text of the part that a chunk belongs to."""
+    cls = TextDelta if isinstance(piece, TextDelta | TextEnd) else ReasoningDelta
+    return cls(piece.id, "~", run_id=piece.run_id)
 
 
 def _endings(stream: Sequence[Any]) -> list[Chunk]:

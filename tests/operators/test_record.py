@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reactivex import operators as rx
 
-from streampipe import Agent, Chunk, Recorder, TextDelta, ToolCall, TripWire
+from streampipe import Agent, Chunk, Recorder, TextDelta, ToolCall, TripWire, tool
 from streampipe import operators as ops
 from streampipe.agent._route import Route
 from streampipe.errors import ConfigurationError
 from streampipe.operators._inside import MOST_INSIDE, MOST_TEXTS
 from streampipe.operators._scope import Scope
-from streampipe.testing import ScriptedModel, chunk_streams, run_virtual
+from streampipe.testing import ScriptedModel, call, chunk_streams, run_virtual
 from streampipe.text import pii, secrets
 from tests.operators.sources import deltas, elements, push, recorded, through
 
@@ -28,6 +28,12 @@ KEY = "sk-" + "ant-api03-" + "aZ3kQ9xB7mT2vL5" * 6
 def told(recorder: Recorder, stage: str) -> list[tuple[tuple[int, ...], str]]:
     """What a stage did, by origins."""
     return [(r.origins, r.verdict) for r in recorder.records if r.stage.startswith(stage)]
+
+
+@tool
+def noted() -> str:
+    """Note it."""
+    return "noted"
 
 
 async def later(chunk: Any) -> Any:
@@ -251,12 +257,56 @@ async def test_a_run_is_recorded_from_the_model_to_the_client() -> None:
         for r in recorder.records
         if (r.stage, r.kind) == ("client", "text-delta")
     ]
-    assert texts == [(0, "fine ", "voided"), (1, "well ", "passed")]
+    assert texts == [(0, "fine ", "voided"), (1, "well ", "voided")]
     blocked = [(r.stage, r.attempt, r.reason) for r in recorder.records if r.verdict == "blocked"]
     assert blocked == [("judge", 0, "a bad word"), ("judge", 1, "a bad word")]
     kinds = [(r.kind, r.verdict) for r in recorder.records if r.stage == "client"]
     assert kinds[0] == ("start", "passed"), "the run's start is of no attempt"
     assert ("step-finish", "passed") in kinds, "what says that an attempt is void is not void"
+
+
+@pytest.mark.parametrize("hook", ["process_output_stream", "process_output_result"])
+async def test_a_block_voids_the_step_that_it_fell_in(hook: str) -> None:
+    """As in the result, where the step is missing: steps before it stand."""
+
+    class Stop:
+        id = "stop"
+
+    def stop(args: Any) -> Any:
+        if len(getattr(args, "message_list").all) > 2:  # noqa: B009 - the second step
+            args.abort("enough")
+        return getattr(args, "part", None)
+
+    setattr(Stop, hook, staticmethod(stop))
+    recorder = Recorder()
+    model = ScriptedModel([["first ", call("noted", {})], ["second"]])
+    agent = Agent(model=model, tools=[noted], output_processors=[Stop()])
+    result = await agent.generate("hi", recorder=recorder)
+    assert (result.text, result.tripwire is not None) == ("first ", True)
+    client = [r for r in recorder.records if r.stage == "client"]
+    second = [r.kind for r in client].index("step-start", 2)
+    assert {r.verdict for r in client[:second]} == {"passed"}
+    assert {(r.verdict, r.reason) for r in client[second:-2]} == {("voided", "stop stopped it")}
+    assert [(r.kind, r.verdict) for r in client[-2:]] == [
+        ("tripwire", "passed"),
+        ("finish", "passed"),
+    ]
+
+
+async def test_a_block_before_the_first_step_voids_nothing() -> None:
+    """There is no step that it could have fallen in."""
+
+    class Stop:
+        id = "stop"
+
+        def process_input(self, args: Any) -> Any:
+            args.abort("not this")
+
+    recorder = Recorder()
+    agent = Agent(model=ScriptedModel([["a"]]), input_processors=[Stop()])
+    await agent.generate("hi", recorder=recorder)
+    client = [(r.kind, r.verdict) for r in recorder.records if r.stage == "client"]
+    assert client == [(kind, "passed") for kind in ("start", "tripwire", "finish")]
 
 
 async def test_in_a_run_each_operator_of_a_pipeline_is_a_stage() -> None:
