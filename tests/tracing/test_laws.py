@@ -26,7 +26,7 @@ from tests.laws.runs import (
     settled,
 )
 from tests.laws.runs import told as wires
-from tests.tracing.spans import Spans, parent_id, span_id, told
+from tests.tracing.spans import Spans, events, parent_id, span_id, told
 
 between = st.sampled_from([[], [rx.filter(lambda _: True)], [ops.filter(lambda _: True)]])
 ways = st.sampled_from(["read", "leave", "cancel", "signal", "dispose"])
@@ -72,8 +72,12 @@ def check_root(spans: Spans, result: RunResult) -> None:
     assert (outcome == "cancelled") == (result.finish_reason == "aborted")
     assert (root.status.status_code is StatusCode.ERROR) == (outcome == "failed")
     assert told(root)["gen_ai.response.finish_reasons"] == (result.finish_reason,)
-    retried = [s for s in spans.named("step") if told(s).get("streampipe.outcome") == "retried"]
-    assert len(retried) == result.retries
+    steps = spans.named("step")
+    granted = [step for step in steps if "streampipe.retry" in [name for name, _ in events(step)]]
+    assert len(granted) == result.retries
+    retried = [step for step in steps if told(step).get("streampipe.outcome") == "retried"]
+    # What came after the last retry was granted may have stopped the run before another attempt.
+    assert retried in (granted, granted[:-1])
     for tokens in ("input_tokens", "output_tokens"):
         name = f"gen_ai.usage.{tokens}"
         counted = sum(told(span).get(name, 0) for span in spans.named("chat"))
