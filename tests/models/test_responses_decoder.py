@@ -151,6 +151,8 @@ def test_finish_reasons(status: str, why: str | None, reason: str) -> None:
     response = {"status": status, "incomplete_details": details}
     finish = fed(said("x"), {"type": f"response.{status}", "response": response})[-1]
     assert finish == FinishChunk(reason, raw_reason=why or status)
+    # What the response says counts, where its event says less.
+    assert fed(said("x"), completed(**response))[-1] == finish
 
 
 def test_the_providers_calls_do_not_ask_for_an_answer() -> None:
@@ -288,6 +290,7 @@ def test_an_error_within_the_stream(event: Event, kind: type[ProviderError]) -> 
         (completed(usage={"output_tokens_details": 5}), "output_tokens_details must be dict"),
         (completed(status=5), "response.status must be str"),
         (completed(incomplete_details="x"), "incomplete_details must be dict"),
+        (completed(incomplete_details={"reason": 5}), "incomplete_details.reason must be str"),
         (completed(output={"a": 1}), "response.output must be list"),
         (added([1]), "item must be dict"),  # type: ignore[arg-type]  # the fault
         (added({"type": 5}), "item.type must be str"),
@@ -357,11 +360,11 @@ def test_items_may_take_turns() -> None:
 def test_what_is_known_of_a_text() -> None:
     """The phase of a message stands where its text ends, log probabilities with their piece."""
     logprobs = [{"token": "x", "logprob": -0.5}]
-    chunks = chunks_of(
-        added({**MESSAGE, "phase": "commentary"}),
-        {**said("x"), "logprobs": logprobs},
-        done({**MESSAGE, "phase": "commentary"}),
-    )
+    phased = {**MESSAGE, "phase": "commentary"}
+    for first, last in ((phased, MESSAGE), (MESSAGE, phased)):
+        end = only(chunks_of(added(first), said("x"), done(last)), TextEnd)
+        assert end.provider_metadata == {"openai": {"phase": "commentary"}}
+    chunks = chunks_of(added(phased), {**said("x"), "logprobs": logprobs})
     assert only(chunks, TextEnd).provider_metadata == {"openai": {"phase": "commentary"}}
     assert only(chunks, TextDelta).provider_metadata == {"openai": {"logprobs": logprobs}}
 

@@ -414,6 +414,7 @@ NAME = {"type": "string"}
         True,
         {"type": "object", "properties": ["no schema"]},
         {"type": "object", "required": "no schema"},
+        {"type": "string", "$defs": ["no schema"]},
     ],
 )
 def test_a_schema_that_strict_mode_would_change_or_refuse(field: Any) -> None:
