@@ -18,7 +18,7 @@ from streampipe.chunks import (
     TextStart,
     ToolResult,
 )
-from streampipe.errors import IncompleteStreamError, ModelError
+from streampipe.errors import ConfigurationError, IncompleteStreamError, ModelError
 from streampipe.operators._core import Emit
 from streampipe.operators._hooks import ModelAnswer, ModelCall
 from streampipe.operators._scope import Scope
@@ -48,6 +48,7 @@ async def call_model(
 
     Raises:
         ModelError: the model failed, or its stream ended without a `finish` chunk.
+        ConfigurationError: the request cannot be put in the model's terms.
     """
     call = answer.call
     run_id = scope.run_id
@@ -76,7 +77,7 @@ async def call_model(
                 wait = emit(chunk)
                 if wait is not None:
                     await wait
-    except ModelError:
+    except (ModelError, ConfigurationError):  # a request that cannot be put so: no model's failure
         raise
     except Exception as error:
         raise _failure(ModelError, f"{type(error).__name__}: {error}", call.model) from error
