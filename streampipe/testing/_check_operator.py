@@ -11,16 +11,20 @@ from streampipe.testing._chunk_laws import CHUNK_LAWS
 from streampipe.testing._clock import VirtualLoop
 from streampipe.testing._examine import chosen_laws, examine
 from streampipe.testing._hypothesis import st
+from streampipe.testing._keeping_laws import KEEPING_LAWS
 from streampipe.testing._laws import LAWS, Law
 from streampipe.testing._strategies import short_streams
 from streampipe.testing._trial import Case, Promises, Traits, Trial, shown_all
 
 __all__ = ["OPERATOR_LAWS", "check_operator"]
 
-OPERATOR_LAWS: tuple[str, ...] = (*LAWS, *CHUNK_LAWS)
+OPERATOR_LAWS: tuple[str, ...] = (*LAWS, *CHUNK_LAWS, *KEEPING_LAWS)
 """The names of the laws that `check_operator` knows."""
 
-_KINDS: Mapping[str, Mapping[str, Law]] = {"any": LAWS, "chunks": LAWS | CHUNK_LAWS}
+_KINDS: Mapping[str, Mapping[str, Law]] = {
+    "any": LAWS,
+    "chunks": LAWS | CHUNK_LAWS | KEEPING_LAWS,
+}
 _BITS = st.integers(0, 2**48 - 1)
 _PLACES = st.integers(0, 2**12 - 1)
 
@@ -36,7 +40,8 @@ def check_operator(
     """Hold an operator to the laws, on generated streams, on a jumping clock.
 
     `one end`, `order`, `failure`, `cancel`, `isolation`, `bound`, `sources` and `fusion` are about
-    any stream; `chunking`, `parts`, `ids`, `metadata` and `place` about streams of chunks.
+    any stream; `chunking`, `parts`, `ids`, `metadata`, `place`, `others`, `void` and `long` about
+    streams of chunks.
 
     >>> from streampipe import operators as ops
     >>> check_operator(lambda: ops.map_text(str.upper), text_of_whole=str.upper, max_examples=10)

@@ -65,6 +65,8 @@ class Promises(TypedDict, total=False):
         timed: whether what comes out depends on when elements come in (False).
         ends_early: whether it may complete before its source does (False).
         drops: whether it may leave elements out (False).
+        rewrites: whether it may change chunks that are no text, such as a call's arguments (False).
+        forgets: whether nothing of a void attempt has a say in the next one (True).
         passes_errors: whether it passes a failure of its source on (True).
         fails: what it may fail with of its own accord, such as `TripWire`: a type, or a tuple.
         faulty: makes the operator with a function that raises; gets that function.
@@ -81,6 +83,8 @@ class Promises(TypedDict, total=False):
     timed: bool
     ends_early: bool
     drops: bool
+    rewrites: bool
+    forgets: bool
     passes_errors: bool
     fails: type[BaseException] | tuple[type[BaseException], ...]
     faulty: Callable[[Callable[..., Any]], AnyOperator]
@@ -104,6 +108,8 @@ class Traits:
     timed: bool = False
     ends_early: bool = False
     drops: bool = False
+    rewrites: bool = False
+    forgets: bool = True
     passes_errors: bool = True
     fails: type[BaseException] | tuple[type[BaseException], ...] = ()
     faulty: Callable[[Callable[..., Any]], AnyOperator] | None = None

@@ -7,6 +7,7 @@ nothing said that would not be said of the twin, and has nothing to find in the 
 from __future__ import annotations
 
 import asyncio
+import unicodedata
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +16,16 @@ import pytest
 from hypothesis import strategies as st
 from reactivex import Observable
 
-from streampipe.chunks import Chunk, TextDelta, TextEnd, TextStart
+from streampipe.chunks import (
+    Chunk,
+    ReasoningSignature,
+    SourceChunk,
+    StepFinish,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ToolCall,
+)
 from streampipe.operators import Flowable, from_aiter, map_async, to_aiter
 from streampipe.testing import LawError, check_operator
 
@@ -309,7 +319,87 @@ class Fault:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+def changed(fn: Callable[[Any], Any]) -> Callable[[], Operator]:
+    """An operator that makes something else of single chunks; None drops them."""
+
+    async def step(item: Any, out: Out) -> None:
+        made = fn(item)
+        await out(*[] if made is None else [made])
+
+    return lambda: stage(step)
+
+
+def said(fn: Callable[[str], str]) -> Callable[[], Operator]:
+    """An operator that makes another text of each piece."""
+    return changed(lambda c: replace(c, text=fn(c.text)) if isinstance(c, TextDelta) else c)
+
+
+def called(**values: Any) -> Callable[[], Operator]:
+    """An operator that changes calls."""
+    return changed(lambda c: replace(c, **values) if isinstance(c, ToolCall) else c)
+
+
+def without(*kinds: type[Chunk]) -> Callable[[], Operator]:
+    """An operator that forgets to pass some kinds of chunk."""
+    return changed(lambda c: None if isinstance(c, kinds) else c)
+
+
+def cut_off(most: int, size: Callable[[str], int] = len) -> Callable[[], Operator]:
+    """An operator that loses what comes behind so many characters, or so many pieces."""
+
+    async def step(item: Any, out: Out) -> None:
+        if isinstance(item, TextStart):
+            out.held.clear()
+        if isinstance(item, TextDelta):
+            left = max(0, most - sum(out.held))
+            out.held.append(size(item.text))
+            item = replace(item, text=item.text[:left] if size is len or not left else item.text)
+        await out(item)
+
+    return lambda: stage(step)
+
+
+MISSED = {
+    "wiped arguments": ("others", called(args={})),
+    "another call id": ("others", called(tool_call_id="new")),
+    "lost signature": ("others", without(ReasoningSignature)),
+    "lost sources": ("others", without(SourceChunk)),
+    "lost run": (
+        "others",
+        changed(lambda c: replace(c, run_id="") if isinstance(c, TextDelta) else c),
+    ),
+    "composed piece by piece": ("long", said(lambda text: unicodedata.normalize("NFC", text))),
+    "line ends piece by piece": ("long", said(lambda text: text.replace("\r\n", "\n"))),
+    "cut off after 30 characters": ("long", cut_off(30)),
+    "cut off after 20 pieces": ("long", cut_off(20, lambda text: 1)),
+}
+"""Faults that all the other laws let pass; their honest twin passes everything as it is."""
+
+
+@pytest.mark.parametrize("name", MISSED)
+def test_what_is_lost_or_changed_is_found(name: str) -> None:
+    """In few cases, whatever is drawn."""
+    law, broken = MISSED[name]
+    with pytest.raises(LawError) as caught:
+        check_operator(broken)
+    assert caught.value.law in {law, "chunking"}
+
+
+def test_what_may_be_changed_or_lost_is_not_found() -> None:
+    """Once it is said; and who changes nothing passes without saying anything."""
+    check_operator(changed(lambda c: c))
+    check_operator(called(args={}), rewrites=True, laws=["others"])
+    check_operator(without(SourceChunk), drops=True, laws=["others"])
+    check_operator(late_at_a_void, forgets=False, laws=["void"])
+
+
+def late_at_a_void() -> Operator:
+    """Hold one piece of each text back, over a void too."""
+    return late(barrier=lambda chunk: not isinstance(chunk, StepFinish))
+
+
 FAULTS = {
+    "kept over a void": Fault("void", late_at_a_void, lambda: late(barrier=lambda chunk: True)),
     "off-by-one hold-back": Fault("chunking", lambda: redact(4), lambda: redact(5), HIDDEN),
     "early terminal": Fault(
         "one end",
@@ -317,7 +407,7 @@ FAULTS = {
         lambda: passing(until=never),
     ),
     "dropped tail": Fault(
-        "chunking", lambda: batched(flush=False), lambda: batched(flush=True), {"drops": True}
+        "long", lambda: batched(flush=False), lambda: batched(flush=True), {"drops": True}
     ),
     "leaked task": Fault("cancel", lambda: ticking(stop=False), lambda: ticking(stop=True)),
     "shared state": Fault(
