@@ -14,7 +14,7 @@ from streampipe.chunks import Chunk
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Emit, Escape, Flowable
-from streampipe.operators._functions import check_callable
+from streampipe.operators._functions import check_callable, to_await
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._map_async import Answer, answered
@@ -95,7 +95,7 @@ def filter_async(
     checked_count("filter_async", "concurrency", concurrency)
 
     async def asked(item: T) -> bool:
-        return bool(await predicate(item))
+        return bool(await to_await(predicate(item), "predicate", "for a plain one there is filter"))
 
     def open_(emit: Emit[T], stage: Stage) -> Opened:
         def push(answer: Answer) -> Awaitable[Any] | None:
@@ -195,7 +195,9 @@ class _Checks:
             if self._left == 0:
                 return self._beyond()
             self._left -= 1
-        return _verdict(await self._check(text))
+        return _verdict(
+            await to_await(self._check(text), "check", "it has to be an async function")
+        )
 
     def _beyond(self) -> Verdict:
         if self._allows_more:

@@ -13,7 +13,7 @@ from reactivex import Observable
 
 from streampipe.chunks import Chunk
 from streampipe.operators._core import FAULTS, Emit, Enough
-from streampipe.operators._functions import check_function, is_true
+from streampipe.operators._functions import check_function, is_true, many
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._operator import operator
 
@@ -119,10 +119,10 @@ def flat_map(source: Observable[Any], fn: Callable[[Any], Iterable[Any]]) -> Obs
         def push(item: Any) -> Awaitable[Any] | None:
             try:
                 made = fn(item)
-                many = made if isinstance(made, list | tuple) else list(made)
+                items = made if isinstance(made, list | tuple) else list(many(made, "fn"))
             except FAULTS as error:
                 raise stage.fault(error, item) from error
-            return emit(many[0]) if len(many) == 1 else emit_all(many, emit)
+            return emit(items[0]) if len(items) == 1 else emit_all(items, emit)
 
         return Opened(push)
 
@@ -213,17 +213,17 @@ def stateful(
 
         def push(item: Any) -> Awaitable[Any] | None:
             try:
-                many = list(step(state, item))
+                items = list(many(step(state, item), "step"))
             except FAULTS as error:
                 raise stage.fault(error, item) from error
-            return emit_all(many, emit)
+            return emit_all(items, emit)
 
         def flush() -> Awaitable[Any] | None:
             try:
-                many = list(finish(state)) if finish is not None else []
+                items = list(many(finish(state), "finish")) if finish is not None else []
             except FAULTS as error:
                 raise stage.fault(error, when="at its end") from error
-            return emit_all(many, emit)
+            return emit_all(items, emit)
 
         return Opened(push, flush)
 

@@ -1,12 +1,19 @@
-"""Functions that operators are given: what is none is refused when the operator is made."""
+"""Functions that operators are given: what is none is refused when the operator is made.
+
+What one gives is looked at when it has given it: an `UnfitError` says what it should have been.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import Any
 
 from streampipe.errors import ConfigurationError
+
+
+class UnfitError(TypeError):
+    """A function gave what its operator cannot take; its message quotes neither."""
 
 
 def check_callable(operator: str, option: str, function: object) -> None:
@@ -35,19 +42,48 @@ def check_function(
         raise ConfigurationError(msg)
 
 
+def many(given: object, function: str) -> Iterable[Any]:
+    """What a function gave for one element, as elements.
+
+    Raises:
+        UnfitError: it is no iterable.
+    """
+    if isinstance(given, Iterable):
+        return given
+    msg = f"{function} returned {_named(given)}; it has to return an iterable, such as a list"
+    raise UnfitError(msg)
+
+
+def to_await(given: object, function: str, instead: str) -> Awaitable[Any]:
+    """What an async function gave when it was called.
+
+    Raises:
+        UnfitError: it is nothing to await.
+    """
+    if isinstance(given, Awaitable):
+        return given
+    msg = f"{function} returned {_named(given)}, which cannot be awaited; {instead}"
+    raise UnfitError(msg)
+
+
+def _named(given: object) -> str:
+    """The kind of what a function gave; a coroutine is closed, since nobody will await it."""
+    if inspect.iscoroutine(given):
+        given.close()
+    return type(given).__name__
+
+
 def is_true(answer: object) -> bool:
     """What a predicate said.
 
     An awaitable is true for Python, so a predicate that hands one back would let everything pass.
 
     Raises:
-        TypeError: it is an awaitable.
+        UnfitError: it is an awaitable.
     """
     if answer is True or answer is False:
         return answer
     if isinstance(answer, Awaitable):
-        if inspect.iscoroutine(answer):
-            answer.close()
-        msg = "the predicate gave something to await; for an async one there is filter_async"
-        raise TypeError(msg)
+        msg = f"predicate returned {_named(answer)}; for an async one there is filter_async"
+        raise UnfitError(msg)
     return bool(answer)

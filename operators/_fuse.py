@@ -32,6 +32,7 @@ from streampipe.operators._core import (
     met_cancel,
     unwrapped,
 )
+from streampipe.operators._functions import UnfitError
 from streampipe.text import RuleError
 
 T = TypeVar("T")
@@ -93,7 +94,8 @@ class Blamed:
         """What to raise when a function of the user's raised `error`, for `item` or at `when`.
 
         Its message has the operator's name and the kind of element, not the text of either:
-        it may reach a client. The cause is chained. A block is the stage's, as it is.
+        it may reach a client. The cause is chained, and the message says so. A block is the
+        stage's, as it is.
 
         Raises:
             BaseException: the error itself when it is a signal: a cancel of this very task.
@@ -105,11 +107,16 @@ class Blamed:
         if isinstance(error, asyncio.CancelledError):
             return Escape(met_cancel(error, self.name), self.token)
         kind = getattr(item, "type", None) or type(item).__name__
-        what = f"{type(error).__name__} {when or f'on {kind}'}"
-        if isinstance(error, TELLING):
+        where = when or f"on {kind}"
+        what = f"{type(error).__name__} {where}"
+        if isinstance(error, UnfitError):
+            what = f"{error} ({where})"
+        elif isinstance(error, TELLING):
             what = f"{what}: {error}"
         elif self.reveals:
             what = f"{what}: {error}; the element was {item!r:.200}"
+        else:
+            what = f"{what}; see __cause__"
         named = OperatorError(what, operator=self.name)
         named.__cause__ = error
         return Escape(named, self.token)

@@ -21,7 +21,7 @@ from streampipe.chunks import (
 )
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit
-from streampipe.operators._functions import check_function
+from streampipe.operators._functions import UnfitError, check_function
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._operator import Op, operator
 
@@ -158,8 +158,8 @@ def map_text(source: Observable[Chunk], fn: Callable[[str], str]) -> Observable[
             try:
                 text = fn(chunk.text)
                 if not isinstance(text, str):
-                    msg = f"returned {type(text).__name__} for a string"
-                    raise TypeError(msg)
+                    msg = f"fn returned {type(text).__name__} for a string"
+                    raise UnfitError(msg)
             except FAULTS as error:
                 raise stage.fault(error, chunk) from error
             return emit(chunk if text == chunk.text else with_text(chunk, text))

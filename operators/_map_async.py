@@ -11,7 +11,7 @@ from reactivex import Observable
 
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import FAULTS, Emit, Flowable, is_cancel
-from streampipe.operators._functions import check_callable
+from streampipe.operators._functions import check_callable, to_await
 from streampipe.operators._fuse import Fused, Opened, Stage
 from streampipe.operators._operator import operator
 from streampipe.operators._options import checked_count
@@ -93,7 +93,7 @@ def answered(
 
 async def _asked(fn: Callable[[Any], Awaitable[Any]], item: Any) -> Answer:
     try:
-        return Answer(item, await fn(item))
+        return Answer(item, await to_await(fn(item), "fn", "for a plain function there is map"))
     except FAULTS as error:
         if is_cancel(error):
             raise

@@ -232,7 +232,9 @@ async def test_a_step_that_raises_is_named() -> None:
     witness, _ = watched(ops.of(1, 2, 3).pipe(ops.feedback(step)))
     await witness.ended.wait()
     assert witness.items == [1]
-    assert [str(end) for end in witness.ends] == ["operator 'feedback': ValueError on int"]
+    assert [str(end) for end in witness.ends] == [
+        "operator 'feedback': ValueError on int; see __cause__"
+    ]
     with pytest.raises(TripWire, match="no"):
         await elements(ops.of(3).pipe(ops.feedback(step)))
 

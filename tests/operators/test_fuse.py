@@ -74,7 +74,8 @@ async def test_a_fault_is_told_to_the_subscriber_once(place: str) -> None:
         (error,) = witness.ends
         assert isinstance(error, OperatorError)
         assert isinstance(error.__cause__, ValueError)
-        when = {"start": "at its start", "step": "on int", "finish": "at its end"}[place]
+        where = {"start": "at its start", "step": "on int", "finish": "at its end"}[place]
+        when = f"{where}; see __cause__"
         assert str(error) == f"operator 'stateful': ValueError {when}"
 
 

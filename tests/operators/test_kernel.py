@@ -137,7 +137,7 @@ async def test_a_function_that_raises_is_named_once(name: str) -> None:
     chunk = TextDelta("0", "a secret")
     (error,) = through(FAULTY[name], [chunk]).ends
     assert isinstance(error, OperatorError)
-    assert str(error) == f"operator {name!r}: ValueError on text-delta"
+    assert str(error) == f"operator {name!r}: ValueError on text-delta; see __cause__"
     assert isinstance(error.__cause__, ValueError)
 
     def said(_number: int) -> Chunk:
@@ -157,7 +157,7 @@ def test_an_error_of_ours_is_not_trusted_with_the_text() -> None:
         raise WireError(str(chunk))
 
     (error,) = through(ops.map(broken_wire), [TextDelta("0", "a secret")]).ends
-    assert str(error) == "operator 'map': WireError on text-delta"
+    assert str(error) == "operator 'map': WireError on text-delta; see __cause__"
 
 
 def test_who_asks_is_told_the_element() -> None:
@@ -313,7 +313,7 @@ def test_a_predicate_that_has_to_be_awaited_fails_closed(make: Any) -> None:
     """Though it is a plain function that hands the coroutine back."""
     witness = through(make(lambda n: later(n + 1)), [1])
     assert witness.items == []
-    assert "TypeError on int" in str(witness.ends[0])
+    assert "predicate returned coroutine; " in str(witness.ends[0])
 
 
 # --- by kind of chunk ------------------------------------------------------------------------
@@ -350,7 +350,7 @@ def test_map_text_keeps_what_the_chunk_carries() -> None:
 def test_map_text_refuses_what_is_no_text() -> None:
     """By its name."""
     (error,) = through(ops.map_text(len), [TextDelta("0", "a")]).ends  # type: ignore[arg-type]  # what is refused
-    assert "operator 'map_text': TypeError on text-delta" in str(error)
+    assert "operator 'map_text': fn returned int for a string" in str(error)
 
 
 def test_of_type_takes_chunk_classes() -> None:

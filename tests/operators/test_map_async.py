@@ -161,7 +161,7 @@ async def test_a_failing_call_ends_everything(
         assert end is error
     else:
         assert isinstance(end, OperatorError)
-        assert str(end) == "operator 'map_async': ValueError on int"
+        assert str(end) == "operator 'map_async': ValueError on int; see __cause__"
         assert end.__cause__ is error
     assert source.closed == 1
     assert gate.cancelled == others
@@ -181,12 +181,16 @@ async def test_a_failing_source_lets_results_that_are_due_out_first(
 
 
 @EVERY_WAY
-@pytest.mark.parametrize("function", [lambda x: x, lambda: None], ids=["not async", "signature"])
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [(lambda x: x, "fn returned int, "), (lambda: None, "TypeError on int")],
+    ids=["not async", "signature"],
+)
 async def test_a_function_that_cannot_be_awaited_fails_the_stream(
-    options: dict[str, Any], function: Any
+    options: dict[str, Any], function: Any, said: str
 ) -> None:
     """Not async, or of a wrong signature: the subscriber is told."""
-    with pytest.raises(OperatorError, match="operator 'map_async': TypeError on int"):
+    with pytest.raises(OperatorError, match=f"operator 'map_async': {said}"):
         await elements(ops.of(1).pipe(ops.map_async(function, **options)))
 
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 from reactivex import Observable
+from reactivex import operators as rx
 
 from streampipe import Agent, TextDelta
 from streampipe import operators as ops
-from streampipe.errors import ConfigurationError
+from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._operator import REGISTRY, TAKE_STREAMS
 from streampipe.testing import ScriptedModel
+from tests.operators.sources import elements
 
-SOURCE = ops.of(TextDelta("0", "a"))
+SOURCE = ops.of(TextDelta("0", "private"))
 UNCALLED = sorted(set(REGISTRY) & set(ops.__all__))
 
 
@@ -89,3 +91,62 @@ def test_options_that_do_not_fit_are_told_with_those_that_do(build: Any, said: s
 def test_help_shows_an_operator_as_it_is_called(name: str) -> None:
     """Without the source, which `pipe` gives it."""
     assert "source" not in inspect.signature(getattr(ops, name)).parameters
+
+
+def nothing(*_: Any) -> Any:
+    """A function that forgets to return."""
+
+
+def one(*args: Any) -> Any:
+    """A plain function that gives back what came, not in a list."""
+    return args[-1]
+
+
+async def awaited(*_: Any) -> Any:
+    """What is awaited nowhere."""
+
+
+def awaited_nowhere(*_: Any) -> Any:
+    """A plain function that hands a coroutine on."""
+    return awaited()
+
+
+def stream(*_: Any) -> Any:
+    """A stream, which Python would go through for ever."""
+    return SOURCE.pipe(rx.skip(0))
+
+
+@pytest.mark.parametrize(
+    ("operator", "said"),
+    [
+        (lambda: ops.map_text(nothing), "'map_text': fn returned NoneType for a string"),
+        (lambda: ops.flat_map(nothing), "'flat_map': fn returned NoneType; .* a list"),
+        (lambda: ops.flat_map(one), "'flat_map': fn returned TextDelta; .* a list"),
+        (lambda: ops.flat_map(awaited_nowhere), "'flat_map': fn returned coroutine; "),
+        (lambda: ops.flat_map(stream), "'flat_map': fn returned Obs"),
+        (lambda: ops.stateful(list, one), "'stateful': step returned TextDelta; .* a list"),
+        (lambda: ops.stateful(list, lambda *_: (), nothing), "'stateful': finish returned None"),
+        (lambda: ops.filter(awaited_nowhere), "'filter': predicate returned coroutine; "),
+        (lambda: ops.map_async(one), "'map_async': fn returned TextDelta, .* there is map"),
+        (lambda: ops.map_async(one, concurrency=2), "'map_async': fn returned TextDelta, "),
+        (lambda: ops.filter_async(one), "'filter_async': predicate returned TextDelta, .* filter"),
+        (lambda: ops.check_async(one), "'check_async': check returned str, .* async function"),
+    ],
+)
+async def test_what_a_function_should_have_returned_is_said(operator: Any, said: str) -> None:
+    """In the message itself: there is nothing of the stream in it."""
+    with pytest.raises(OperatorError, match=said) as failure:
+        await elements(ops.to_aiter(SOURCE.pipe(operator())))
+    assert "private" not in str(failure.value)
+
+
+async def test_what_a_function_raised_is_in_the_cause_only() -> None:
+    """Its own text may quote the stream; the message says where it is."""
+
+    def failing(chunk: Any) -> None:
+        raise ValueError(chunk.text)
+
+    with pytest.raises(OperatorError, match=r"ValueError on text-delta; see __cause__") as failure:
+        await elements(ops.to_aiter(SOURCE.pipe(ops.map(failing))))
+    assert "private" not in str(failure.value)
+    assert "private" in str(failure.value.__cause__)

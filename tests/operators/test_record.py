@@ -123,12 +123,12 @@ async def test_passed_rewritten_dropped_and_held_are_told_apart() -> None:
     assert told(recorder, "client") == [((0, 2, 3), "passed")]
 
 
-async def test_what_waits_behind_a_held_text_is_held() -> None:
-    """A chunk that leaves later, as it came, was held; its time out is that of its leaving."""
+async def test_what_leaves_later_as_it_came_was_held() -> None:
+    """A piece that leaves later, as it came, was held; its time out is that of its leaving."""
     chunks = [*deltas("wo"), ToolCall("t", "n"), *deltas("rd ")]
     _, recorder = await recorded(ops.rechunk("word"), chunks=chunks)
     held = next(r for r in recorder.records if r.verdict == "held")
-    assert (held.kind, held.origins) == ("tool-call", (1,))
+    assert (held.kind, held.origins) == ("text-delta", (0,))
     assert held.time_out is not None
     assert held.time_out > held.time_in
 
