@@ -1,0 +1,15 @@
+"""Ready-made processors: guards, limits, flow and recovery, each by itself.
+
+The classes are imported when first asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+from streampipe._lazy import exported
+
+if TYPE_CHECKING:
+    pass
+else:  # type checkers would take a `__getattr__` for a licence to any name
+    __getattr__ = exported(__name__, {})
+
+__all__: list[str] = []
