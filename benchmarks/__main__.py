@@ -18,8 +18,8 @@ from benchmarks.rows import ROWS
 HEAD = ("row", "measured", "ratio", "budget", "within?")
 QUICK = Sizes(rounds=3, chunks=200, runs=20, run_chunks=16, idle_chunks=2, imports=1)
 NOTE = """\
-A ratio is to the same work by hand, side by side, in the medians of many rounds; it says the same
-on any machine, and where one is budgeted it decides. Time is the processor's own."""
+A ratio is to what it names, run side by side, in the medians of many rounds; it says the same on
+any machine. Time is the processor's own."""
 
 
 def table(rows: Sequence[Row]) -> str:

@@ -57,7 +57,7 @@ async def redaction(sizes: Sizes) -> list[Row]:
         Row(
             f"scanner, {rules}, per chunk",
             f"{alone:.2f} us",
-            f"{scanned.ratio:.2f}x",
+            f"{scanned.ratio:.2f}x as it is",
             f"<= {MOST_US} us",
             alone <= MOST_US,
         ),

@@ -26,7 +26,7 @@ Options = tuple[tuple[Any, ...], dict[str, Any]]
 WIDEST = 40  # characters of an option in a repr
 
 REGISTRY: dict[str, Callable[..., Any]] = {}
-"""Every operator of this package by name."""
+"""Every operator of this package by name; one of another, whatever its name, is none of these."""
 
 
 TAKE_STREAMS = frozenset({"fallback"})
@@ -79,8 +79,8 @@ class Configured:
         streams = [v for v in (*args[:1], *kwargs.values()) if isinstance(v, Observable)]
         if streams and name not in TAKE_STREAMS:
             if len(args) + len(kwargs) == 1:
-                raise ConfigurationError(_not_called(name))
-            msg = f"{name}: the stream is no option: write stream.pipe({_written(name)})"
+                raise ConfigurationError(_not_called(function))
+            msg = f"{name}: the stream is no option: write stream.pipe({_written(function)})"
             raise ConfigurationError(msg)
         try:
             return function(HOLE, *args, **kwargs)
@@ -136,18 +136,22 @@ def check_called(element: object, where: str) -> None:
         ConfigurationError: naming the place.
     """
     name = getattr(element, "__name__", None)
-    if isinstance(name, str) and REGISTRY.get(name) is element:
-        raise ConfigurationError(f"{where}: {_not_called(name)}")
+    if isinstance(name, str) and REGISTRY.get(name) is element and callable(element):
+        raise ConfigurationError(f"{where}: {_not_called(inspect.unwrap(element))}")
 
 
-def _not_called(name: str) -> str:
-    return f"{name} is not called: write {_written(name)}"
+def _not_called(function: Callable[..., Any]) -> str:
+    return f"{function.__name__} is not called: write {_written(function)}"
 
 
-def _written(name: str) -> str:
-    """An operator as it is written: with dots where it has options."""
-    has_options = inspect.signature(REGISTRY[name]).parameters
-    return f"ops.{name}(...)" if has_options else f"ops.{name}()"
+def _written(function: Callable[..., Any]) -> str:
+    """An operator as it is written: with dots where it has options beside the source."""
+    name = f"ops.{function.__name__}" if _is_ours(function) else function.__name__
+    return f"{name}(...)" if len(inspect.signature(function).parameters) > 1 else f"{name}()"
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    return function.__module__.startswith("streampipe.operators.")
 
 
 def operator(
@@ -160,7 +164,8 @@ def operator(
         return Configured(function, (args, kwargs))
 
     configured.__signature__ = _called_as(function)  # type: ignore[attr-defined]  # for `help`
-    REGISTRY[function.__name__] = configured
+    if _is_ours(function):
+        REGISTRY[function.__name__] = configured
     return configured
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 from typing import Any
 
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.measure import Row, Sizes, compare
+from benchmarks import rows
+from benchmarks.measure import Row, Sizes, Timing, compare
 from benchmarks.work import TurnTakingModel, by_hand, consume, event_stream, guards, scripted
 from streampipe import Agent, FinishChunk
 from streampipe.testing import ModelServer
@@ -34,16 +36,39 @@ def test_the_table_can_be_printed(
 
 
 @pytest.mark.parametrize(
-    ("rows", "arguments", "code"),
+    ("ratio", "micros", "within"), [(2.5, 2.2, True), (2.6, 1.0, False), (1.0, 2.3, False)]
+)
+async def test_a_row_is_within_its_budget_when_every_part_of_it_is(
+    ratio: float, micros: float, *, within: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that is no slower than a loop by hand may still be too slow."""
+
+    async def compared(_rounds: int, *sides: Any) -> list[Timing]:
+        return [Timing([micros * TINY.chunks / 1e6], [ratio]) for _ in sides]
+
+    monkeypatch.setattr(rows, "compare", compared)
+    (row,) = await rows.whole_run(TINY)
+    assert row.within is within
+
+
+async def test_a_ratio_says_what_it_is_to() -> None:
+    """Not every row is beside a loop by hand."""
+    for measure in (rows.whole_run, rows.whole_async_run, rows.over_http, rows.length):
+        for row in await measure(TINY):
+            assert re.fullmatch(r"[0-9.]+x [a-z ]+", row.ratio)
+
+
+@pytest.mark.parametrize(
+    ("found", "arguments", "code"),
     [([FINE], ["--check"], 0), ([FINE, POOR], ["--check"], 1), ([FINE, POOR], [], 0)],
 )
 def test_only_check_fails(
-    rows: list[Row], arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch
+    found: list[Row], arguments: list[str], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A missed budget is an exit code for who asks for it."""
 
     async def measured(_sizes: Sizes) -> list[Row]:
-        return rows
+        return found
 
     monkeypatch.setattr(command, "measured", measured)
     assert command.main(arguments) == code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,13 +13,25 @@ from scripts import operators_page
 from streampipe import operators as ops
 from streampipe.operators._operator import REGISTRY
 
+
+def called(file: Path) -> Iterator[str]:
+    """The operators that a test file names: `ops.NAME`, or what it imports from there."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "ops":
+                yield node.attr
+        elif isinstance(node, ast.ImportFrom) and node.module == "streampipe.operators":
+            yield from (alias.name for alias in node.names)
+
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
-TESTS = "\n".join(
-    file.read_text(encoding="utf-8")
+CALLED = {
+    name
     for file in sorted((ROOT / "tests").rglob("test_*.py"))
     if file.parent.name != "typing"  # a type is no behaviour
-)
+    for name in called(file)
+}
 NAMES = sorted(REGISTRY)
 # What has no marble: the loop of a run, and the hooks, whose elements are no chunks.
 WITHOUT_MARBLE = {"feedback", *(name for name in NAMES if name.startswith("process_"))} - {
@@ -55,8 +68,17 @@ def test_an_operator_has_its_row(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_operator_is_tested(name: str) -> None:
-    """By its public name."""
-    assert re.search(rf"\bops\.{name}\b|\b{name}\(", TESTS)
+    """By its public name, not by that of a builtin which is called the same."""
+    assert name in CALLED
+
+
+def test_a_builtin_is_no_operator(tmp_path: Path) -> None:
+    """A file that maps and filters without the library tests none of its operators."""
+    file = tmp_path / "test_other.py"
+    file.write_text("from itertools import batched\nmap(str, filter(None, rx.scan(1)))\n")
+    assert list(called(file)) == []
+    file.write_text("from streampipe.operators import batch\nops.map(str)\n")
+    assert sorted(called(file)) == ["batch", "map"]
 
 
 @pytest.mark.parametrize("name", NAMES)

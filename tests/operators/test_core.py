@@ -243,15 +243,27 @@ def test_an_operator_is_a_function_of_its_options_and_then_of_the_source() -> No
 
         return source.pipe(rx.reduce(times, first), rx.repeat(2 if twice else 1))
 
-    try:
-        got: list[int] = []
-        product(3, twice=True)(reactivex.of(1, 2)).subscribe(got.append)
-        assert got == [6, 6]
-        assert [made.__name__ for made in (product, product(1))] == ["product", "product"]
-        assert product.__doc__ == "Multiply them all."
-        assert REGISTRY["product"] is product
-    finally:
-        REGISTRY.pop("product", None)
+    got: list[int] = []
+    product(3, twice=True)(reactivex.of(1, 2)).subscribe(got.append)
+    assert got == [6, 6]
+    assert [made.__name__ for made in (product, product(1))] == ["product", "product"]
+    assert product.__doc__ == "Multiply them all."
+
+
+def test_an_operator_of_somebody_else_takes_no_place() -> None:
+    """Whatever its name, the library's own stays what it is, and is what is told of."""
+    ours = dict(REGISTRY)
+
+    @operator
+    def map(source: Observable[int]) -> Observable[int]:  # noqa: A001 - the point
+        """Another one."""
+        return source
+
+    assert ours == REGISTRY
+    with pytest.raises(ConfigurationError, match=r"^map is not called: write map\(\)$"):
+        ops.of(1).pipe(map)  # type: ignore[arg-type]  # the point
+    with pytest.raises(ConfigurationError, match=r"map is not called: write ops\.map\(\.\.\.\)"):
+        ops.pipe(ops.map)  # type: ignore[arg-type]  # the point
 
 
 def test_every_operator_is_exported_and_documented() -> None:
