@@ -370,3 +370,12 @@ def test_filter_async_refuses_a_bad_concurrency(bad: Any) -> None:
     """It is a number of calls."""
     with pytest.raises(ConfigurationError, match=r"^filter_async: concurrency must be a whole"):
         filter_async(Moderator(), concurrency=bad)
+
+
+def test_metadata_of_a_window_that_is_emptied_is_not_lost() -> None:
+    """An empty piece carries it; without any, an emptied window is nothing."""
+    said = {"p": {"item": 1}}
+    check = Moderator(bad=Verdict.replace(""))
+    chunks = [piece("A bad one. ", provider_metadata=said), piece("Fine. "), piece("bad.")]
+    items, _ = run_virtual(passed(chunks, check_async(check)))
+    assert items == [piece("", provider_metadata=said), piece("Fine. ")]

@@ -10,7 +10,16 @@ import pytest
 from reactivex import Observable
 from reactivex import operators as rx
 
-from streampipe import Agent, Chunk, DataChunk, TextDelta, TextEnd, ToolCall, TripWire
+from streampipe import (
+    Agent,
+    Chunk,
+    DataChunk,
+    ReasoningDelta,
+    TextDelta,
+    TextEnd,
+    ToolCall,
+    TripWire,
+)
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError, ProcessorError
 from streampipe.testing import ScriptedModel
@@ -320,3 +329,13 @@ def test_parallel_needs_two_processors() -> None:
         ops.parallel(Upper("u"), 3)
     with pytest.raises(ConfigurationError, match=r"parallel: .* is no processor"):
         ops.parallel(Upper("u"), ops.redact("a+"))  # what an operator holds would be lost
+
+
+async def test_what_both_ways_hold_leaves_though_the_first_has_to_wait() -> None:
+    """At the end of the source, before a stage that takes its time."""
+    first = ops.rechunk("word")
+    second = ops.rechunk("word", parts=["reasoning"])
+    ways = ops.branch(lambda chunk: isinstance(chunk, TextDelta), first, second)
+    source = ops.of(TextDelta("0", "a"), ReasoningDelta("1", "b"))
+    got = await elements(source.pipe(ways, ops.map_async(later)))
+    assert [chunk.text for chunk in got] == ["a", "b"]

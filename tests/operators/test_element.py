@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from reactivex.subject import Subject
 
-from streampipe import TextDelta
+from streampipe import ReasoningDelta, TextDelta
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
-from tests.operators.sources import Counting, reading, turns, watched
+from tests.operators.sources import Counting, reading, through, turns, watched
 
 
 def is_small(number: int) -> bool:
@@ -129,3 +129,15 @@ def test_of_type_names_what_is_no_chunk_class(kinds: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         ops.of_type(*kinds)
     assert str(caught.value) == told
+
+
+@pytest.mark.parametrize(
+    ("operator", "heard"),
+    [(ops.text(), ["a", "b"]), (ops.accumulate_text(), ["a", "ab"]), (ops.reasoning(), ["c"])],
+    ids=["text", "accumulate_text", "reasoning"],
+)
+def test_an_empty_piece_is_none(operator: Any, heard: list[str]) -> None:
+    """Only what says something is told of."""
+    texts = [TextDelta("0", text) for text in ("", "a", "", "b", "")]
+    thoughts = [ReasoningDelta("1", text) for text in ("", "c", "")]
+    assert through(operator, [*texts, *thoughts]).items == heard

@@ -296,3 +296,18 @@ async def test_six_operators_stand_in_a_run() -> None:
     for chain in (six, [ops.pipe(*six)]):
         agent = Agent(model=ScriptedModel([["x"]]), output_processors=chain)
         assert await elements(agent.observe("hi").pipe(ops.text())) == ["x123456"]
+
+
+async def later(chunk: Chunk) -> Chunk:
+    """Pass a chunk some turns later."""
+    await asyncio.sleep(0)
+    return chunk
+
+
+async def test_a_stage_may_have_seen_enough_of_what_is_left_at_the_end() -> None:
+    """Stages behind it still say their last word, though the last element had to wait."""
+    words = ops.take_while(lambda chunk: getattr(chunk, "text", "") != "b", inclusive=True)
+    more = ops.stateful(list[Any], lambda _, chunk: [chunk], lambda _: [TextDelta("0", "end")])
+    source = ops.of(TextDelta("0", "a b"))
+    got = await elements(source.pipe(ops.rechunk("word"), words, more, ops.map_async(later)))
+    assert [chunk.text for chunk in got] == ["a ", "b", "end"]

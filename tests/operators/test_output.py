@@ -216,3 +216,12 @@ async def test_a_failed_run_raises_at_its_reader() -> None:
     agent = Agent(model=ScriptedModel([[fail(status=400)]]))
     with pytest.raises(ops.RemoteError, match="HTTP 400"):
         await elements(agent.observe("hi").pipe(ops.raise_errors()))
+
+
+@pytest.mark.parametrize("again", [True, False])
+async def test_a_wire_says_at_the_other_end_whether_to_try_again(*, again: bool) -> None:
+    """As its chunk does."""
+    source = failing(error=TripWire("no", retry=again)).pipe(ops.materialize_errors())
+    with pytest.raises(TripWire) as pulled:
+        await elements(source.pipe(ops.raise_errors()))
+    assert pulled.value.retry is again
