@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from streampipe.abort import AbortSignal
 from streampipe.chunks import Chunk
+from streampipe.errors import ModelError
 from streampipe.messages import PromptMessage
 
 __all__ = ["Model", "ModelRequest", "OutputSchema", "ToolChoice", "ToolSpec"]
 
 ToolChoice = str | Mapping[str, str]
 """`"auto"`, `"none"`, `"required"`, or `{"tool_name": name}`."""
+
+
+OnRetry = Callable[[ModelError, float], None]
 
 
 @dataclass(slots=True, frozen=True)
@@ -44,6 +48,9 @@ class ModelRequest:
         settings: `temperature`, `max_output_tokens`, `top_p`, `stop`, `seed`, ...
         provider_options: what only one provider knows, by provider name.
         structured_output: the schema of the answer, if it has one.
+        abort_signal: tells when the run is cancelled.
+        on_retry: is told when the model's own client asks again: the failure, and the pause in
+            seconds before it does.
     """
 
     prompt: list[PromptMessage]
@@ -53,6 +60,7 @@ class ModelRequest:
     provider_options: dict[str, Any] = field(default_factory=dict[str, Any])
     structured_output: OutputSchema | None = None
     abort_signal: AbortSignal | None = None
+    on_retry: OnRetry | None = field(default=None, repr=False, compare=False)
 
 
 @runtime_checkable

@@ -14,6 +14,7 @@ import orjson
 from pydantic_core import PydanticSerializationError, to_json
 
 from streampipe.chunks import Chunk, ResponseMetadata
+from streampipe.contracts.model import OnRetry
 from streampipe.errors import (
     ConfigurationError,
     IncompleteStreamError,
@@ -89,10 +90,16 @@ class ProviderCall:
     max_retries: int
     timeout: Timeout
 
-    async def stream(self, prepare: Prepare) -> AsyncGenerator[Chunk, None]:
+    async def stream(
+        self, prepare: Prepare, on_retry: OnRetry | None = None
+    ) -> AsyncGenerator[Chunk, None]:
         """Ask, and yield the answer's chunks. Closing the generator closes the connection.
 
         Only what fails before the first chunk is tried again: later, the consumer has seen a part.
+
+        Args:
+            prepare: makes the body and the decoders.
+            on_retry: is told of each failure that is tried again, and of the pause before it.
 
         Raises:
             ModelError: what went wrong, after the retries that could help.
@@ -122,6 +129,8 @@ class ProviderCall:
                 pause = _pause(failures, error.retry_after)
                 if pause is None or pause >= clock.left():
                     raise
+                if on_retry is not None:
+                    on_retry(error, pause)
             await asyncio.sleep(pause)
             clock.begin()
             failures += 1

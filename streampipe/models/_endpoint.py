@@ -121,7 +121,7 @@ class HttpModel(ABC):
             body = self._encode(request, warnings)
             return body, lambda: self._decoder(warnings)
 
-        return self._call.stream(prepare)
+        return self._call.stream(prepare, request.on_retry)
 
     # --- the protocol ----------------------------------------------------------------------
 

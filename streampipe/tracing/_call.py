@@ -85,6 +85,12 @@ class WatchedCall:
             span.set_attribute("gen_ai.output.messages", self._said.json(finish.reason))
         self._measure()
 
+    def retried(self, error: ModelError, pause: float) -> None:
+        """The model's client asks again, before any of the answer has come."""
+        self._span.add_event(
+            "streampipe.retry", {"error.type": kind_of(error), "streampipe.retry.pause": pause}
+        )
+
     def failed(self, error: ModelError) -> None:
         """The model failed."""
         self._attributes["error.type"] = kind_of(error)

@@ -100,6 +100,21 @@ async def test_a_retry_and_its_reason_are_events_of_the_step() -> None:
     assert [told(hook).get("streampipe.outcome") for hook in hooks] == ["blocked", None]
 
 
+async def test_what_the_model_s_client_tries_again_is_an_event_of_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each attempt that failed before the answer: its error, and the pause after it."""
+    monkeypatch.setattr("random.uniform", lambda _low, _high: 0.0)
+    spans = Spans()
+    async with ModelServer([[fail(status=503)], [fail(status=500)], ["Porto"]]) as server:
+        agent = Agent(model=server.model(), tracing=spans.tracing)
+        assert (await agent.generate("hi")).text == "Porto"
+    kinds = ["streampipe.errors.OverloadedError", "streampipe.errors.ServerError"]
+    assert events(spans.one("chat")) == [
+        ("streampipe.retry", {"error.type": kind, "streampipe.retry.pause": 0.0}) for kind in kinds
+    ]
+
+
 async def test_a_block_is_an_event_of_the_run_and_no_error() -> None:
     """A run that a guard stopped did what it should."""
     spans = Spans()
