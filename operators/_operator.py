@@ -123,10 +123,12 @@ def shown(value: object) -> str:
     """An option in few characters: what has a name is shown by it."""
     name = getattr(value, "__name__" if callable(value) else "name", None)
     if isinstance(value, tuple):
-        text = f"({', '.join(map(shown, value))})"
-    else:
-        text = str(name) if name is not None else repr(value)
-    return text if len(text) <= WIDEST else f"{text[: WIDEST - 3]}..."
+        return f"({_cut(', '.join(map(shown, value)), WIDEST - 2)})"
+    return _cut(str(name) if name is not None else repr(value), WIDEST)
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def check_called(element: object, where: str) -> None:

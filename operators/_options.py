@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -14,6 +15,8 @@ Part = Literal["text", "reasoning"]
 
 BOTH: tuple[Part, ...] = ("text", "reasoning")
 """What guards cover: a secret is one in the model's reasoning too."""
+
+_INNER = re.compile(r"^[A-Z]\w+: ")
 
 
 @contextmanager
@@ -29,7 +32,8 @@ def options_of(name: str) -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
-        msg = f"{name}: {error}"
+        said = _INNER.sub("", str(error))  # the machine's name says nothing to the caller
+        msg = f"{name}: {said}"
         raise ConfigurationError(msg) from error
 
 

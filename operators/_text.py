@@ -43,7 +43,7 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._core import FAULTS, Emit, Enough
 from streampipe.operators._fuse import Opened, Stage, emit_all
 from streampipe.operators._kinds import OpenParts, is_void, with_text
-from streampipe.operators._options import Part
+from streampipe.operators._options import Part, options_of
 
 PARTS: dict[str, tuple[type[Chunk], type[Chunk]]] = {
     "text": (TextDelta, TextEnd),
@@ -440,11 +440,8 @@ def text_stage(
         ConfigurationError: `parts` is not known, or `make` refuses its options.
     """
     parts = checked_parts(name, parts)
-    try:
+    with options_of(name):
         make("")
-    except ConfigurationError as error:
-        msg = f"{name}: {error}"
-        raise ConfigurationError(msg) from error
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         flow = TextFlow(make, parts, emit, stage, ending, lasting=lasting)

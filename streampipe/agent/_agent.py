@@ -12,7 +12,14 @@ from streampipe.agent._options import (
     check_names,
 )
 from streampipe.agent._run import Execution
-from streampipe.agent._spec import LISTS, check_ids, processor_list, resolve
+from streampipe.agent._spec import (
+    LISTS,
+    check_ids,
+    check_model,
+    check_no_operator,
+    processor_list,
+    resolve,
+)
 from streampipe.agent._stream import Run
 from streampipe.chunks import Chunk
 from streampipe.contracts import RunResult
@@ -60,6 +67,10 @@ class Agent:
         if options.get("memory") is not None:
             msg = "memory is not there yet: this version keeps no threads; leave memory= out"
             raise ConfigurationError(msg)
+        if options.get("model") is not None:
+            check_model(options["model"], self.id)
+        for where in LISTS:
+            check_no_operator(options.get(where), where)
         lists = {
             where: processor_list(options.get(where), None, where, hooks)
             for where, hooks in LISTS.items()

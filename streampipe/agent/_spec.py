@@ -20,8 +20,10 @@ from streampipe.contracts import (
 from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
 from streampipe.models import resolve_model
+from streampipe.models._catalog import provider_of
+from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import HIGH_WATER
-from streampipe.operators._operator import check_called
+from streampipe.operators._operator import Configured, check_called
 from streampipe.operators._record import NO_RECORDER, NoRecorder, Recorder, check_recorder
 from streampipe.operators._scope import check_processor_shape
 from streampipe.tools import tools_by_name
@@ -206,6 +208,7 @@ def processor_list(
     Raises:
         ConfigurationError: it is neither, or an element is no processor for this list.
     """
+    check_no_operator(value, where)
     if callable(value):
         value = returned_by(value, context, where)
         where = f"{where} (returned by the function)"
@@ -226,6 +229,17 @@ def processor_list(
             continue
         check_processor_shape(element, hooks, place)
     return list(value)
+
+
+def check_no_operator(value: Any, where: str) -> None:
+    """Refuse an operator where a list of them, or a function that returns one, is meant.
+
+    Raises:
+        ConfigurationError: it is one of ours; the message says what to write.
+    """
+    check_called(value, where)
+    if isinstance(value, Configured | Pipeline):
+        raise ConfigurationError(f"{where} must be a list: write {where}=[{value!r}]")
 
 
 def returned_by(function: Callable[[Any], Any], context: Any, option: str) -> Any:
@@ -316,14 +330,23 @@ def model_of(value: Any, agent_id: str) -> Model:
     Raises:
         ConfigurationError: there is none, the prefix is unknown, or its API key is missing.
     """
+    check_model(value, agent_id)
+    model: Model = resolve_model(value) if isinstance(value, str) else value
+    return model
+
+
+def check_model(value: Any, agent_id: str) -> None:
+    """Refuse what is no model; a router id is looked up, but not made: that may need a key.
+
+    Raises:
+        ConfigurationError: it is neither a model nor a router id of a known provider.
+    """
     if isinstance(value, str):
-        model: Model = resolve_model(value)
-        return model
+        provider_of(value)
+        return
     if isinstance(value, type) or not callable(getattr(value, "stream", None)):
         msg = (
             f"agent {agent_id!r}: model must be a router id such as 'openai/gpt-5-mini' "
             f"or an object with stream(request), not {value!r:.80}"
         )
         raise ConfigurationError(msg)
-    checked: Model = value
-    return checked

@@ -134,6 +134,16 @@ def resolve_model(router_id: str) -> Model:
         ConfigurationError: there is no slash, the prefix is unknown (the known ones are listed),
             or what the provider needs is not set (the variable is named).
     """
+    factory, model_id = provider_of(router_id)
+    return factory(model_id)
+
+
+def provider_of(router_id: str) -> tuple[ModelFactory, str]:
+    """What makes the model of a router id, and the model's own id; nothing is made yet.
+
+    Raises:
+        ConfigurationError: there is no slash, or the prefix is unknown (the known ones are listed).
+    """
     prefix, _, model_id = router_id.partition("/")
     known = ", ".join(sorted(_PROVIDERS))
     if not prefix or not model_id:
@@ -149,4 +159,4 @@ def resolve_model(router_id: str) -> Model:
             "Others are added by register_provider(prefix, factory)"
         )
         raise ConfigurationError(msg)
-    return factory(model_id)
+    return factory, model_id

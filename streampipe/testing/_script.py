@@ -127,8 +127,11 @@ def turns_of(script: Script) -> list[Turn]:
     """A script in its full form.
 
     Raises:
-        ConfigurationError: an entry is no turn and no piece.
+        ConfigurationError: an entry is no turn and no piece, or the script is a bare string.
     """
+    if isinstance(script, str):
+        msg = f"a script is a list of turns, each a list of pieces: write [[{script!r:.80}]]"
+        raise ConfigurationError(msg)
     turns: list[Turn] = []
     for entry in script:
         if isinstance(entry, Turn):

@@ -14,6 +14,7 @@ from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._operator import REGISTRY, TAKE_STREAMS
 from streampipe.testing import ScriptedModel
+from streampipe.text import secrets
 from tests.operators.sources import elements
 
 SOURCE = ops.of(TextDelta("0", "private"))
@@ -150,3 +151,30 @@ async def test_what_a_function_raised_is_in_the_cause_only() -> None:
         await elements(ops.to_aiter(SOURCE.pipe(ops.map(failing))))
     assert "private" not in str(failure.value)
     assert "private" in str(failure.value.__cause__)
+
+
+@pytest.mark.parametrize(
+    ("build", "said"),
+    [
+        (lambda: Agent(model="gpt-5-mini"), "write 'provider/model', such as 'openai/gpt-5-mini'"),
+        (lambda: Agent(model="nobody/x"), "unknown provider 'nobody'; known: .*openai"),
+        (lambda: Agent(model=3), "model must be a router id .*, not 3"),  # type: ignore[arg-type]  # the point
+        (lambda: Agent(model="openai/x", output_processors=ops.text), "text is not called"),  # type: ignore[arg-type]  # the point
+        (
+            lambda: Agent(model="openai/x", output_processors=ops.redact("a")),  # type: ignore[arg-type]  # the point
+            r"output_processors must be a list: write output_processors=\[redact\('a'\)\]",
+        ),
+        (lambda: ScriptedModel("Hello"), r"a list of turns.*write \[\['Hello'\]\]"),
+        (lambda: ops.rechunk("words"), "^rechunk: by is 'words'; give one of"),  # type: ignore[arg-type]  # the point
+        (ops.limit_text, "^limit_text: chars=None"),
+    ],
+)
+def test_what_is_put_together_wrongly_is_refused_at_once(build: Any, said: str) -> None:
+    """Before any run, and without a provider's key."""
+    with pytest.raises(ConfigurationError, match=said):
+        build()
+
+
+def test_an_operator_s_long_options_are_cut_within_their_brackets() -> None:
+    """What is shown can be read as what was written."""
+    assert repr(ops.redact(secrets)).endswith("...))")
