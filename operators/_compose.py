@@ -258,7 +258,8 @@ def _lines(source: Observable[Any]) -> list[str]:
     lines: list[str] = []
     while True:
         if isinstance(source, Fused | FusedRx):
-            lines.append("kernel    " + " > ".join(stage.name for stage in source.stages))
+            names = [stage.name for stage in source.stages if not stage.goes_on]
+            lines.append("kernel    " + " > ".join(names))
             source = source.source
             continue
         upstream = getattr(source, "upstream", None)

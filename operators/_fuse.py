@@ -130,9 +130,10 @@ class Stage(Blamed):
     Attributes:
         is_async: whether `push` may return a coroutine whatever `emit` returns: the stage then
             needs a running loop.
+        goes_on: whether it is the rest of an operator that begins with the stage before it.
     """
 
-    __slots__ = ("_open", "is_async")
+    __slots__ = ("_open", "goes_on", "is_async")
 
     def __init__(
         self,
@@ -140,6 +141,7 @@ class Stage(Blamed):
         open_: Callable[[Emit[Any], Stage], Opened],
         *,
         is_async: bool = False,
+        goes_on: bool = False,
     ) -> None:
         """Make a stage of a function that is called once a subscription.
 
@@ -147,9 +149,11 @@ class Stage(Blamed):
             name: the operator's name.
             open_: gets `emit` and this stage, whose `fault` it uses.
             is_async: see the class.
+            goes_on: see the class.
         """
         super().__init__(name)
         self.is_async = is_async
+        self.goes_on = goes_on
         self._open = open_
 
     def open(self, emit: Emit[Any]) -> Opened:

@@ -121,15 +121,17 @@ def of_type(source: Observable[Chunk], cls: type[C], *others: type[C]) -> Observ
         if not (isinstance(kind, type) and issubclass(kind, Chunk)):
             msg = f"of_type: takes chunk classes such as TextDelta, not {kind!r}"
             raise ConfigurationError(msg)
-    wanted = (cls, *others)
+    return fuse(source, _kinds("of_type", (cls, *others)))
 
-    def open_(emit: Emit[C], _stage: Stage) -> Opened:
+
+def _kinds(name: str, wanted: tuple[type[Chunk], ...]) -> Stage:
+    def open_(emit: Emit[Any], _stage: Stage) -> Opened:
         def push(chunk: Any) -> Awaitable[Any] | None:
             return emit(chunk) if isinstance(chunk, wanted) else None
 
         return Opened(push)
 
-    return fuse(source, Stage("of_type", open_))
+    return Stage(name, open_)
 
 
 @operator
@@ -226,4 +228,4 @@ def accumulate_text(source: Observable[Chunk]) -> Observable[str]:
 @operator
 def tool_calls(source: Observable[Chunk]) -> Observable[ToolCall]:
     """The tool calls that the model made, each whole; its pieces are left out."""
-    return source.pipe(of_type(ToolCall))
+    return fuse(source, _kinds("tool_calls", (ToolCall,)))

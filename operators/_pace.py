@@ -164,4 +164,4 @@ def smooth(source: Observable[Chunk], delay: float, by: By = "word") -> Observab
 
         return Opened(push)
 
-    return fuse(fuse(source, cut), Stage("smooth", open_, is_async=True))
+    return fuse(fuse(source, cut), Stage("smooth", open_, is_async=True, goes_on=True))

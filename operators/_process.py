@@ -355,8 +355,16 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
     Raises:
         ConfigurationError: an element has no id or not the hook; two share an id.
     """
-    chain = checked_list("process_all", processors)
-    check_processors(chain, (HOOK,), "process_all")
+    return fuse(source, _hooked("process_all", checked_list("process_all", processors)))
+
+
+def _hooked(name: str, chain: list[Any]) -> Stage:
+    """The stage that runs every chunk through the hooks of processors.
+
+    Raises:
+        ConfigurationError: one has no id or not the hook; two share an id.
+    """
+    check_processors(chain, (HOOK,), name)
 
     def bound() -> OutputStage:
         return OutputStage(bind(chain, Scope(run_id="")))  # its chunks say of which run they are
@@ -364,7 +372,7 @@ def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observa
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         return bound().opened(emit, stage)
 
-    return fuse(source, Stage("process_all", open_, is_async=bound().is_async))
+    return Stage(name, open_, is_async=bound().is_async)
 
 
 @operator
@@ -381,4 +389,4 @@ def process(source: Observable[Chunk], processor: Any) -> Observable[Chunk]:
     Raises:
         ConfigurationError: it has no id or not the hook.
     """
-    return source.pipe(process_all([processor]))
+    return fuse(source, _hooked("process", [processor]))

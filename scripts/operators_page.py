@@ -256,6 +256,10 @@ def cell(text: str) -> str:
     return f"`{text}`".replace("|", "\\|")
 
 
+# What runs as something else with other options.
+ALSO = {"batch": "; kernel without `max_wait`"}
+
+
 def row(name: str) -> str:
     """An operator's row."""
     function = REGISTRY[name]
@@ -264,7 +268,7 @@ def row(name: str) -> str:
         return f"| `{name}` | boundary | {summary(function)} | |"
     went, came = run_virtual(played(sample))
     picture = f"{cell(sample.code)}<br>{cell(marble(went))}<br>{cell(marble(came))}"
-    return f"| `{name}` | {runs(name)} | {summary(function)} | {picture} |"
+    return f"| `{name}` | {runs(name)}{ALSO.get(name, '')} | {summary(function)} | {picture} |"
 
 
 def page() -> str:

@@ -376,6 +376,6 @@ def test_metadata_of_a_window_that_is_emptied_is_not_lost() -> None:
     """An empty piece carries it; without any, an emptied window is nothing."""
     said = {"p": {"item": 1}}
     check = Moderator(bad=Verdict.replace(""))
-    chunks = [piece("A bad one. ", provider_metadata=said), piece("Fine. "), piece("bad.")]
+    chunks = [piece("A bad one. ", provider_metadata=said), piece("Fine. "), piece("A bad.")]
     items, _ = run_virtual(passed(chunks, check_async(check)))
     assert items == [piece("", provider_metadata=said), piece("Fine. ")]

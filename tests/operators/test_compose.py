@@ -127,7 +127,7 @@ def test_explain_shows_kernels_and_boundaries() -> None:
         ops.tap(print), ops.process(Upper("u")), ops.map_async(later), ops.text(), DISTINCT
     )
     assert ops.explain(chain).splitlines() == [
-        "kernel    tap > process_all",
+        "kernel    tap > process",
         "boundary  map_async(later)",
         "kernel    text",
         "boundary  distinct",
@@ -146,6 +146,33 @@ def test_explain_reads_an_observable() -> None:
         "boundary  retry_api()",
         "kernel    text > distinct_until_changed",
     ]
+
+
+async def allowed(_: str) -> bool:
+    """Allow any text."""
+    return True
+
+
+@pytest.mark.parametrize(
+    ("operator", "shown"),
+    [
+        (ops.tool_calls(), "kernel    tool_calls"),
+        (ops.process(Upper("u")), "kernel    process"),
+        (ops.smooth(1), "kernel    smooth"),
+        (ops.filter_async(later), "boundary  filter_async(later)"),
+        (ops.check_async(allowed), "boundary  check_async(allowed)"),
+        (ops.map_async(later, concurrency=2), "boundary  map_async(later, concurrency=2)"),
+        (ops.retry_api(2), "boundary  retry_api(2)"),
+        (ops.process_api_error([]), "boundary  process_api_error([])"),
+        (ops.batch(2), "kernel    batch"),
+        (ops.batch(2, max_wait=1), "boundary  batch(2, max_wait=1)"),
+    ],
+    ids=repr,
+)
+def test_explain_names_an_operator_as_it_was_written(operator: Any, shown: str) -> None:
+    """Not by the operators that it is made of."""
+    assert ops.explain(operator) == shown
+    assert ops.explain(ops.of().pipe(operator)) == f"source    Flowable\n{shown}"
 
 
 def test_explain_shows_that_fusion_is_off() -> None:
