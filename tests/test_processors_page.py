@@ -76,4 +76,4 @@ def test_the_page_s_stream_processors_keep_the_laws() -> None:
     """What is shown to be copied loses no metadata, mixes no parts and lets nothing overtake."""
     names = run_page(TEXT, str(PAGE))
     for name, fails in STREAMING.items():
-        check_processor(names[name], fails=fails)
+        check_processor(names[name], fails=fails, rewrites=name == "Percent")

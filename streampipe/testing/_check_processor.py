@@ -25,6 +25,7 @@ from streampipe.testing._check_operator import check_laws, promised
 from streampipe.testing._chunk_laws import CHUNK_LAWS, unclosed
 from streampipe.testing._clock import VirtualLoop
 from streampipe.testing._examine import chosen_laws, examine
+from streampipe.testing._keeping_laws import KEEPING_LAWS
 from streampipe.testing._laws import LAWS, Law
 from streampipe.testing._script import Turn
 from streampipe.testing._scripted import ScriptedModel
@@ -35,7 +36,7 @@ from streampipe.tools import tool
 __all__ = ["PROCESSOR_LAWS", "check_processor"]
 
 HOOK = "process_output_stream"
-PROCESSOR_LAWS: tuple[str, ...] = (*LAWS, *CHUNK_LAWS, "colour", "books")
+PROCESSOR_LAWS: tuple[str, ...] = (*LAWS, *CHUNK_LAWS, *KEEPING_LAWS, "colour", "books")
 """The names of the laws that `check_processor` knows."""
 
 
@@ -76,7 +77,12 @@ def check_processor(
     asked = chosen_laws("check_processor", laws, PROCESSOR_LAWS)
     subject = f"check_processor({made.id!r})"
     traits = promised(subject, lambda: ops.process(make()), promises)
-    known: Mapping[str, Law] = {**LAWS, **CHUNK_LAWS, "colour": _colour_of(make)}
+    known: Mapping[str, Law] = {
+        **LAWS,
+        **CHUNK_LAWS,
+        **KEEPING_LAWS,
+        "colour": _colour_of(make),
+    }
     wanted = {name: law for name, law in known.items() if name in asked}
     if not traits.chunking:
         wanted.pop("chunking", None)

@@ -146,7 +146,7 @@ def doubled(chunk: Any) -> list[Any]:
 
 def bare(chunk: Any) -> Any:
     """Forget the metadata."""
-    return TextDelta(chunk.id, chunk.text) if isinstance(chunk, TextDelta) else chunk
+    return replace(chunk, provider_metadata=None) if isinstance(chunk, TextDelta) else chunk
 
 
 def unended(chunk: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streampipe.chunks import TextDelta, TextEnd
+from streampipe.chunks import TextDelta, TextEnd, TextStart
 from streampipe.testing import LawError, check_processor
 
 
@@ -33,6 +33,8 @@ class Counted(Signed):
     def process_output_stream(self, args: Any) -> Any:
         """Count, and tell."""
         part, counts = args.part, args.state
+        if isinstance(part, TextStart):
+            counts[part.id] = 0
         if isinstance(part, TextDelta):
             counts[part.id] = counts.get(part.id, 0) + len(part.text)
         if isinstance(part, TextEnd):
