@@ -45,6 +45,7 @@ from streampipe.operators._lift import (
     process_tool_result,
 )
 from streampipe.operators._map_async import map_async
+from streampipe.operators._operator import Op as Operator
 from streampipe.operators._output import (
     RemoteError,
     materialize_errors,
@@ -72,6 +73,7 @@ __all__ = [
     "Match",
     "ModelAnswer",
     "ModelCall",
+    "Operator",
     "Pipeline",
     "Record",
     "Recorder",

@@ -137,7 +137,7 @@ def raise_errors(source: Observable[Chunk]) -> Observable[Chunk]:
 
     Returns:
         The other chunks. It fails with `RemoteError` at an `error` chunk, with `TripWire` at a
-        `tripwire` chunk; the source is closed then.
+        `tripwire` chunk (a `BaseException`: write `except TripWire`); the source is closed then.
     """
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:

@@ -192,8 +192,9 @@ def block(
         parts: which parts are covered: "text", "reasoning".
 
     Returns:
-        The chunks before the match. It fails with `TripWire` at a match, with the rule and the
-        offset in its metadata, never the text; with `OperatorError` as `redact` does.
+        The chunks before the match. It fails with `TripWire` at a match (a `BaseException`: write
+        `except TripWire`), with the rule and the offset in its metadata, never the text;
+        with `OperatorError` as `redact` does.
 
     Raises:
         ConfigurationError: as `redact`.

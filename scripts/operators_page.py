@@ -26,8 +26,10 @@ HEAD = """\
 # Operators
 
 `from streampipe import operators as ops`. Each takes an observable and gives one, for use in
-`pipe()`; each can stand in `output_processors`, where it is given what the model streams. This page
-is made by `python scripts/operators_page.py`: the marbles are what the operators gave.
+`pipe()`. Each that emits chunks can stand in `output_processors`, where it is given what the model
+streams; one that emits anything else fails the run there. In a docstring `source` is the stream
+that `pipe()` hands over; `help(ops.redact)` shows how it is called, without it. This page is made
+by `python scripts/operators_page.py`: the marbles are what the operators gave.
 
 A marble has a place for every second: `-` is a second in which nothing came, `(a b)` came together,
 `|` is the end and `#` a failure. A string is a text-delta; other chunks show their type.
@@ -35,7 +37,49 @@ A marble has a place for every second: `-` is a second in which nothing came, `(
 *kernel*: works element by element, costs no queue and no task, and shares one kernel with its
 neighbours. *boundary*: has a pace of its own; the next kernel begins behind it.
 `ops.explain(pipeline)` shows which is which, `ops.pipe(...)` makes a value of a pipeline, and
-`ops.fusion(False)` builds every stage by itself.
+`ops.fusion(False)` builds every stage by itself. In annotations, `ops.Operator[A, B]` is the
+type of an operator from a stream of `A` to one of `B`.
+
+## Sources
+
+What is put before the first operator: an agent's run (`agent.observe(...)`), any observable of
+`reactivex`, or one of these. They are cold, and wait for a slow reader.
+
+| source | what it gives |
+| --- | --- |
+| `ops.of(*items)` | these elements |
+| `ops.from_aiter(source)` | an async iterable; of a function that makes one, each time another |
+| `ops.create(run)` | what the coroutine function `run(emit)` emits |
+| `ops.concat(*sources)` | one stream after the other |
+
+And back: `ops.to_aiter(stream)` is a stream as an async iterator.
+
+```python
+from streampipe import operators as ops
+
+pieces = ops.of("a ", "b ", "c").pipe(ops.map(str.upper))
+assert [piece async for piece in ops.to_aiter(pieces)] == ["A ", "B ", "C"]
+```
+
+## Failures
+
+What a function of yours raises fails the stream with `OperatorError`. Its message has the
+operator's name and the kind of element, not what the function said: that may quote the stream, and
+the message may reach a client. It is in `__cause__`. A function that returned the wrong
+thing is told in the message itself; within `ops.revealing()` the element is shown, too.
+
+A block (`ops.block`, `ops.check_async`, `ops.raise_errors`, a processor's `abort`) is no failure
+but a signal: `TripWire` is a `BaseException`, so `except Exception` does not see it.
+
+```python
+from streampipe import TextDelta, TripWire
+
+guarded = ops.of(TextDelta("0", "the swordfish")).pipe(ops.block("swordfish"), ops.text())
+try:
+    said = [text async for text in ops.to_aiter(guarded)]
+except TripWire as wire:
+    assert wire.processor_id == "block"
+```
 """
 FAMILIES = {
     "_element": "Elements",
