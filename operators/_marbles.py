@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
+from unicodedata import category, combining, east_asian_width
 
 from streampipe.operators._inside import Fate, Record
 from streampipe.operators._probe import Log
@@ -23,6 +24,8 @@ LEGEND: dict[Fate, str] = {
     "dropped": "× dropped",
     "blocked": "■ blocked",
 }
+JOINER = "\u200d"
+UNSEEN = ("Mn", "Me", "Cf")  # categories of what takes no cell: marks, and what steers others
 SHOWN = str.maketrans({" ": "␣", "\n": "⏎", "\t": "⇥", "\r": "⏎"})
 
 
@@ -105,7 +108,10 @@ def _column(
             stayed[record.place].append(sign)
         elif 0 < record.place < client and record.verdict == "rewritten":
             stayed[record.place].append(Mark(SIGNS["held"], "held", _title(record)))
-    return [out or stay for out, stay in zip(left, stayed, strict=True)]
+    return [
+        [*out, *(mark for mark in stay if not out or mark.fate == "dropped")]
+        for out, stay in zip(left, stayed, strict=True)
+    ]
 
 
 class _Texts:
@@ -160,11 +166,11 @@ def marbles_of(log: Log, width: int) -> str:
     """A run as lines of text, wrapped like music where it is longer than a line."""
     grid = grid_of(log)
     cells = [[" ".join(map(str, marks)) for marks in column] for column in grid.columns]
-    margin = max(map(len, grid.lanes)) + 2
+    margin = max(map(_cells, grid.lanes)) + 2
     systems: list[list[list[str]]] = [[]]
     room = width - margin
     for column in cells:
-        needed = max(map(len, column)) + 2
+        needed = max(map(_cells, column)) + 2
         if systems[-1] and needed > room:
             systems.append([])
             room = width - margin
@@ -176,16 +182,35 @@ def marbles_of(log: Log, width: int) -> str:
 
 
 def _system(lanes: Sequence[str], columns: Sequence[Sequence[str]], margin: int) -> str:
-    widths = [max(map(len, column)) + 2 for column in columns]
+    widths = [max(map(_cells, column)) + 2 for column in columns]
     return "\n".join(
         (
-            name.ljust(margin)
+            _padded(name, margin)
             + "".join(
-                column[row].ljust(width) for column, width in zip(columns, widths, strict=True)
+                _padded(column[row], width) for column, width in zip(columns, widths, strict=True)
             )
         ).rstrip()
         for row, name in enumerate(lanes)
     )
+
+
+def _padded(text: str, cells: int) -> str:
+    return text + " " * (cells - _cells(text))
+
+
+def _cells(text: str) -> int:
+    """How many cells of a terminal a text takes: two for a wide character, none for a mark on one.
+
+    A joined emoji is drawn as one where the terminal knows it: what is joined to another counts
+    nothing.
+    """
+    cells = 0
+    before = ""
+    for char in text:
+        if before != JOINER and not combining(char) and category(char) not in UNSEEN:
+            cells += 2 if east_asian_width(char) in ("W", "F") else 1
+        before = char
+    return cells
 
 
 def _notes(grid: Grid, voided: str = "(…) ○ voided") -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from hypothesis import given
@@ -88,3 +89,28 @@ async def test_a_long_run_is_drawn_from_its_beginning_and_says_what_is_left_off(
     _, recorder = await recorded(ops.tap(repr), chunks=deltas(*"x" * 1000))
     assert "800 more columns" in recorder.marbles()
     assert "800 more columns" in recorder._repr_html_()
+
+
+async def test_columns_stand_under_each_other_on_a_terminal() -> None:
+    """A wide character takes two cells, a mark on another none."""
+    _, recorder = await recorded(
+        ops.filter(lambda c: getattr(c, "text", "") != "日本"),
+        chunks=deltas("日本", "e\u0301a", "👍", "x"),
+        content=True,
+    )
+    assert recorder.marbles() == (
+        "source            日本  e\u0301a  👍  x\n"
+        "filter(<lambda>)  ×     e\u0301a  👍  x\n"
+        "client                  e\u0301a  👍  x\n"
+        "\n"
+        "× dropped"
+    )
+
+
+async def test_what_was_dropped_shows_beside_what_passed() -> None:
+    """A column in which something left and something did not has a sign of both."""
+    _, recorder = await recorded(
+        ops.flat_map(lambda c: [c, replace(c)]), ops.distinct_until_changed(), chunks=deltas("a")
+    )
+    lanes = [line.split()[1:] for line in recorder.marbles().splitlines()]
+    assert lanes[2:4] == [["a", "×"], ["a"]]
