@@ -17,6 +17,7 @@ from streampipe.agent._spec import (
     check_ids,
     check_model,
     check_no_operator,
+    check_request,
     processor_list,
     resolve,
 )
@@ -26,7 +27,6 @@ from streampipe.contracts import RunResult
 from streampipe.errors import ConfigurationError
 from streampipe.messages import new_id
 from streampipe.operators._core import Emit, Flowable
-from streampipe.tools import tools_by_name
 
 
 class Agent:
@@ -77,7 +77,7 @@ class Agent:
             if not callable(options.get(where))
         }
         check_ids(lists)
-        tools_by_name(options.get("tools"))
+        check_request(options)
 
     def __repr__(self) -> str:
         """The agent's id."""

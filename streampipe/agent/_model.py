@@ -48,10 +48,9 @@ async def call_model(
 
     Raises:
         ModelError: the model failed, or its stream ended without a `finish` chunk.
-        ConfigurationError: the request cannot be put in the model's terms.
+        ConfigurationError: it cannot be asked so.
     """
-    call = answer.call
-    run_id = scope.run_id
+    call, run_id = answer.call, scope.run_id
     parts = _OpenParts(run_id)
     source, finish = _source(call)
     try:
@@ -77,7 +76,7 @@ async def call_model(
                 wait = emit(chunk)
                 if wait is not None:
                     await wait
-    except (ModelError, ConfigurationError):  # a request that cannot be put so: no model's failure
+    except (ModelError, ConfigurationError):
         raise
     except Exception as error:
         raise _failure(ModelError, f"{type(error).__name__}: {error}", call.model) from error

@@ -9,13 +9,16 @@ from typing import Any
 
 from streampipe.abort import AbortSignal
 from streampipe.agent._options import StopWhen
+from streampipe.agent._output import output_of
 from streampipe.contracts import (
     ERROR_HOOKS,
     HOOKS,
     INPUT_HOOKS,
     OUTPUT_HOOKS,
     Model,
+    ModelRequest,
     RequestContext,
+    ToolSpec,
 )
 from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
@@ -333,6 +336,28 @@ def model_of(value: Any, agent_id: str) -> Model:
     check_model(value, agent_id)
     model: Model = resolve_model(value) if isinstance(value, str) else value
     return model
+
+
+def check_request(options: Mapping[str, Any]) -> None:
+    """Hold an agent's tools, schema and settings to what its model can be sent, if that can tell.
+
+    Raises:
+        ConfigurationError: the model's protocol has no form for one of them, or it is none.
+    """
+    tools = tools_by_name(options.get("tools"))
+    output = output_of(options.get("structured_output"))
+    check = getattr(options.get("model"), "check_request", None)
+    if callable(check):
+        check(
+            ModelRequest(
+                [],
+                [ToolSpec(t.name, t.description, t.parameters) for t in tools.values()],
+                tool_choice_of(options.get("tool_choice")),
+                mapping_of("model_settings", options.get("model_settings")),
+                mapping_of("provider_options", options.get("provider_options")),
+                None if output is None else output.schema,
+            )
+        )
 
 
 def check_model(value: Any, agent_id: str) -> None:

@@ -123,6 +123,14 @@ class HttpModel(ABC):
 
         return self._call.stream(prepare, request.on_retry)
 
+    def check_request(self, request: ModelRequest) -> None:
+        """Look whether a request can be put in terms of the protocol; nothing is sent.
+
+        Raises:
+            ConfigurationError: a schema or an option of it cannot.
+        """
+        self._encode(request, [])
+
     # --- the protocol ----------------------------------------------------------------------
 
     @abstractmethod

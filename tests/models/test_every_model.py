@@ -174,3 +174,27 @@ async def test_a_prompt_that_is_no_json_is_refused(protocol: ProtocolName) -> No
         with pytest.raises(ConfigurationError, match="no JSON"):
             await collected(server.model(protocol=protocol), asked)
         assert server.requests == []
+
+
+REFUSED: dict[ProtocolName, dict[str, Any]] = {
+    "openai-responses": {"type": "array", "items": {"type": "string"}},
+    "anthropic": {"type": "object", "properties": {"x": {"$ref": "#/nowhere"}}},
+    "google": {"type": "object", "not": {"required": ["x"]}},
+}
+"""Schemas without a form in the protocol; the chat protocol leaves that to its servers."""
+
+
+@each_protocol
+async def test_what_it_cannot_take_is_said_when_the_agent_is_built(protocol: ProtocolName) -> None:
+    """A schema without a form in the protocol, or a setting of a wrong value; nothing is sent."""
+    wrong: list[dict[str, Any]] = [
+        {"provider_options": dict.fromkeys(("openai", "anthropic", "google"), 7)},
+        {"tool_choice": "perhaps"},
+    ]
+    if protocol in REFUSED:
+        wrong.append({"structured_output": REFUSED[protocol]})
+    async with ModelServer() as server:
+        for options in wrong:
+            with pytest.raises(ConfigurationError):
+                Agent(model=server.model(protocol=protocol), **options)
+        assert server.requests == []
