@@ -8,8 +8,18 @@ from typing import TYPE_CHECKING
 from streampipe._lazy import exported
 
 if TYPE_CHECKING:
-    pass
+    from streampipe.processors.batch_parts import BatchParts
+    from streampipe.processors.smooth_stream import SmoothStream
 else:  # type checkers would take a `__getattr__` for a licence to any name
-    __getattr__ = exported(__name__, {})
+    __getattr__ = exported(
+        __name__,
+        {
+            "BatchParts": "streampipe.processors.batch_parts",
+            "SmoothStream": "streampipe.processors.smooth_stream",
+        },
+    )
 
-__all__: list[str] = []
+__all__ = [
+    "BatchParts",
+    "SmoothStream",
+]
