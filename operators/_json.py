@@ -12,9 +12,16 @@ from pydantic.errors import PydanticUserError
 from pydantic_core import to_json
 from reactivex import Observable
 
-from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, TextEnd
+from streampipe.chunks import (
+    Chunk,
+    ObjectChunk,
+    ObjectResult,
+    ReasoningEnd,
+    TextDelta,
+    TextEnd,
+)
 from streampipe.errors import ConfigurationError, StructuredOutputError
-from streampipe.operators._core import FAULTS, Emit
+from streampipe.operators._core import FAULTS, Emit, Escape
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._kinds import is_void
 from streampipe.operators._operator import operator
@@ -32,6 +39,7 @@ def _objects(
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         readers: dict[str, Any] = {}
+        failed: list[Escape] = []  # of a text that has ended, as long as it may yet be void
 
         def made(chunk: Chunk, of: Callable[[], Iterable[Chunk]]) -> Iterator[Chunk]:
             try:
@@ -41,8 +49,15 @@ def _objects(
             except FAULTS as error:
                 raise stage.fault(error, chunk) from error
 
+        def ended(end: TextEnd) -> list[Chunk]:
+            try:
+                return [*made(end, partial(finish, readers.pop(end.id))), end]
+            except Escape as failure:
+                failed.append(failure)
+                return [end]
+
         def push(chunk: Chunk) -> Awaitable[Any] | None:
-            if isinstance(chunk, TextDelta):
+            if isinstance(chunk, TextDelta) and not failed:
                 reader = readers.get(chunk.id)
                 if reader is None:
                     reader = readers[chunk.id] = make()
@@ -50,12 +65,16 @@ def _objects(
                 return emit_all(chain([chunk], objects), emit)
             if is_void(chunk):
                 readers.clear()
+                failed.clear()
             if isinstance(chunk, TextEnd) and chunk.id in readers:
-                last = made(chunk, partial(finish, readers.pop(chunk.id)))
-                return emit_all(chain(last, [chunk]), emit)
+                return emit_all(ended(chunk), emit)
+            if failed and not isinstance(chunk, TextEnd | ReasoningEnd):
+                raise failed[0]
             return emit(chunk)
 
         def flush() -> Awaitable[Any] | None:
+            if failed:
+                raise failed[0]
             end = TextEnd()
             left = [made(end, partial(finish, reader)) for reader in readers.values()]
             return emit_all(chain.from_iterable(left), emit)

@@ -40,8 +40,8 @@ def check_operator(
     """Hold an operator to the laws, on generated streams, on a jumping clock.
 
     `one end`, `order`, `failure`, `cancel`, `isolation`, `bound`, `sources` and `fusion` are about
-    any stream; `chunking`, `parts`, `ids`, `metadata`, `place`, `others`, `void` and `long` about
-    streams of chunks.
+    any stream; `chunking`, `parts`, `ids`, `metadata`, `place`, `others`, `void`, `stretches` and
+    `long` about streams of chunks.
 
     >>> from streampipe import operators as ops
     >>> check_operator(lambda: ops.map_text(str.upper), text_of_whole=str.upper, max_examples=10)

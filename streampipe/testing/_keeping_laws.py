@@ -28,7 +28,7 @@ from streampipe.chunks import (
 from streampipe.testing._bench import Broken, Seen, drawn
 from streampipe.testing._laws import Law
 from streampipe.testing._strategies import NASTY, PROSE
-from streampipe.testing._trial import PARTS, Trial, joined, shown, shown_all, told
+from streampipe.testing._trial import PARTS, Trial, joined, recut, shown, shown_all, told
 
 __all__ = ["KEEPING_LAWS"]
 
@@ -44,6 +44,7 @@ _EVERY: tuple[Chunk, ...] = (
     ToolCallInputEnd("every"),
     ToolCall("every", "search", {"n": 1}),
 )
+_BARRIERS = [chunk for chunk in _EVERY if isinstance(chunk, SourceChunk | DataChunk | ToolCall)]
 _LONG = "".join((*PROSE, *NASTY, *PROSE))
 _VOID = StepFinish("retry", run_id="run")
 
@@ -154,9 +155,37 @@ async def long(trial: Trial) -> None:
         raise Broken("long", f"{what} (say `drops=True` if it may be)", text=_LONG, got=texts[2])
 
 
+async def stretches(trial: Trial) -> None:
+    """What text stands before another chunk does not depend on how the text around it was cut."""
+    traits, case = trial.traits, trial.case
+    stream = recut(case.stream, single=True)
+    places = [n for n, item in enumerate(stream) if isinstance(item, TextDelta)]
+    if traits.timed or not traits.chunking or not places:
+        return
+    place = places[case.place(len(places))] + 1
+    barrier = replace(_BARRIERS[case.pace % len(_BARRIERS)], run_id="run")
+    before = [recut(stream[:place], single=single) for single in (False, True)]
+    behind = [recut(stream[place:], single=single) for single in (False, True)]
+    texts: list[dict[str, str]] = []
+    for name, first, last in zip(("whole", "single"), before, behind, strict=True):
+        seen = await trial.run(f"stretches, {name}", [*first, barrier, *last], drawn(case.pace))
+        if barrier not in seen.items or seen.failed or seen.early:
+            return
+        texts.append(joined(seen.items[: seen.items.index(barrier)]))
+    if texts[0] != texts[1]:
+        what = f"what text comes out before {shown(barrier)} depends on how the text was cut"
+        facts = {"whole": texts[0], "in characters": texts[1]}
+        raise Broken("stretches", what, **facts)
+
+
 def _said(pieces: Sequence[str]) -> list[Any]:
     deltas = (TextDelta("long", piece, run_id="run") for piece in pieces)
     return [TextStart("long", run_id="run"), *deltas, TextEnd("long", run_id="run")]
 
 
-KEEPING_LAWS: dict[str, Law] = {"others": others, "void": void, "long": long}
+KEEPING_LAWS: dict[str, Law] = {
+    "others": others,
+    "void": void,
+    "stretches": stretches,
+    "long": long,
+}

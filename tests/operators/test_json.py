@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, field_validator
 
-from streampipe import ObjectChunk, ObjectResult, TextDelta, TextEnd
+from streampipe import ObjectChunk, ObjectResult, ReasoningEnd, StepFinish, TextDelta, TextEnd
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError, OperatorError
 from tests.operators.sources import pieces, through
@@ -157,3 +157,17 @@ def test_a_line_without_end_fails() -> None:
     assert "longer than 20 characters" in str(witness.ends[0])
     with pytest.raises(ConfigurationError, match="max_hold must be a whole number of 1 or more"):
         ops.json_lines(max_hold=0)
+
+
+@pytest.mark.parametrize("operator", [ops.json_objects(), ops.json_lines()])
+def test_an_answer_that_is_void_may_be_no_json(operator: Any) -> None:
+    """Its text ends before the void is told, as that of a run does; without the void it fails."""
+    draft = [TextDelta("0", '{"a": '), TextEnd("0"), ReasoningEnd("r")]
+    answer = [TextDelta("0", "[1]\n"), TextEnd("0")]
+    witness = through(operator, [*draft, StepFinish("retry"), *answer])
+    assert witness.ends == ["completed"]
+    objects = [c.object for c in witness.items if isinstance(c, ObjectChunk | ObjectResult)]
+    assert objects[-1] == [1]
+    for rest in ([], [StepFinish("stop")], answer):
+        witness = through(operator, [*draft, *rest])
+        assert (witness.items[-1], type(witness.ends[0])) == (draft[-1], OperatorError)

@@ -18,6 +18,7 @@ from reactivex import Observable
 
 from streampipe.chunks import (
     Chunk,
+    DataChunk,
     ReasoningSignature,
     SourceChunk,
     StepFinish,
@@ -398,7 +399,27 @@ def late_at_a_void() -> Operator:
     return late(barrier=lambda chunk: not isinstance(chunk, StepFinish))
 
 
+def overtaken(*, by_a_piece: bool) -> Operator:
+    """Let calls go; or keep each until a piece of text has come, and let that go first."""
+
+    async def step(item: Any, out: Out) -> None:
+        if by_a_piece and isinstance(item, ToolCall | SourceChunk | DataChunk):
+            out.held.append(item)
+            return
+        waiting = out.held.copy()
+        out.held.clear()
+        await out(*[item, *waiting] if isinstance(item, TextDelta) else [*waiting, item])
+
+    async def flush(out: Out) -> None:
+        await out(*out.held)
+
+    return stage(step, flush)
+
+
 FAULTS = {
+    "text before the call that it came behind": Fault(
+        "stretches", lambda: overtaken(by_a_piece=True), lambda: overtaken(by_a_piece=False)
+    ),
     "kept over a void": Fault("void", late_at_a_void, lambda: late(barrier=lambda chunk: True)),
     "off-by-one hold-back": Fault("chunking", lambda: redact(4), lambda: redact(5), HIDDEN),
     "early terminal": Fault(
