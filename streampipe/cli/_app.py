@@ -6,6 +6,7 @@ import asyncio
 import importlib
 import sys
 from collections.abc import Iterable
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +22,7 @@ from streampipe.chunks import Chunk, ErrorChunk, TextDelta, TripwireChunk, Tripw
 from streampipe.cli._demo import play
 from streampipe.cli._doctor import LIMIT, CheckResult, check_provider, show_results
 from streampipe.cli._replay import PROTOCOLS, replay_rows, show_rows
-from streampipe.errors import ConfigurationError, StreampipeError
+from streampipe.errors import ConfigurationError, OperatorError, StreampipeError
 from streampipe.wire import chunk_to_json
 
 FAILED = 1
@@ -29,7 +30,6 @@ MISUSED = 2
 BLOCKED = 3
 
 app = typer.Typer(
-    help="Reactive pipelines for LLM agent streams.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -39,6 +39,23 @@ app = typer.Typer(
 def main() -> None:
     """Run the command line."""
     app()
+
+
+def _version(asked: bool) -> None:  # noqa: FBT001 - a callback of typer's
+    if asked:
+        typer.echo(f"streampipe {version('streampipe-rx')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    *,
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Reactive pipelines for LLM agent streams."""
 
 
 @app.command()
@@ -63,6 +80,9 @@ def run(
         code = asyncio.run(_run(found, prompt, json=json))
     except StreampipeError as error:
         _complain(error)
+        if isinstance(error, OperatorError) and error.__cause__ is not None:
+            cause = error.__cause__  # its text may quote the stream; this is the user's terminal
+            _complain(f"because of {type(cause).__name__}: {cause}")
         raise typer.Exit(FAILED) from error
     raise typer.Exit(code)
 
@@ -88,7 +108,7 @@ def replay(
         Path, typer.Argument(help="A recorded event stream.", exists=True, dir_okay=False)
     ],
     *,
-    protocol: Annotated[str, typer.Option(help="What the stream speaks.")],
+    protocol: Annotated[str, typer.Option(help=f"What the stream speaks: {', '.join(PROTOCOLS)}.")],
     agent: Annotated[
         str | None,
         typer.Option(help="Whose output processors it goes through, as MODULE:AGENT."),
@@ -187,6 +207,8 @@ def _agent(place: str) -> Agent:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            raise _misuse(f"{module_name} imports {error.name!r}, which is not there") from error
         raise _misuse(f"{place}: no module {error.name!r} (looked in {Path.cwd()} too)") from error
     if not hasattr(module, name):
         agents = [key for key, value in vars(module).items() if isinstance(value, Agent)]

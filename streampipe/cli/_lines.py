@@ -40,10 +40,14 @@ def summary(chunk: Chunk) -> str:
     if isinstance(payload, dict):
         text = payload.get("text")
         if isinstance(text, str):
-            return repr(text)[:WIDEST]
+            return _cut(repr(text))
         told = [f"{key}={value!r}" for key, value in payload.items() if key not in _QUIET]
-        return " ".join(told)[:WIDEST]
-    return "" if payload is None else repr(payload)[:WIDEST]
+        return _cut(" ".join(told))
+    return "" if payload is None else _cut(repr(payload))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= WIDEST else f"{text[:WIDEST]}..."
 
 
 _QUIET = ("id", "usage", "messageId", "createdAt", "headers", "providerMetadata", "attempt")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from streampipe.chunks import ErrorChunk, FinishChunk, StartChunk, TextDelta, TripwireChunk
+from streampipe.cli._lines import WIDEST, summary
 from streampipe.wire import chunk_from_json, chunk_to_json
 from tests.cli.commands import RunCommand
 
@@ -153,7 +155,41 @@ def test_a_module_that_needs_another_says_which(command: RunCommand, tmp_path: P
     (tmp_path / "needy.py").write_text("import no_such_dependency\n", encoding="utf-8")
     ran = command("run", "needy:agent", "hi")
     assert ran.exit_code == 2
-    assert "needy:agent: no module 'no_such_dependency'" in ran.stderr
+    assert ran.stderr == "streampipe: needy imports 'no_such_dependency', which is not there\n"
+
+
+FAULTY = """
+from streampipe import Agent, operators as ops
+from streampipe.testing import ScriptedModel
+
+def upper(chunk):
+    raise KeyError("what the function says")
+
+agent = Agent(model=ScriptedModel([["a"]]), output_processors=[ops.map(upper)])
+"""
+
+
+def test_what_an_operator_s_function_raised_is_told_with_its_text(
+    command: RunCommand, tmp_path: Path
+) -> None:
+    """A client is not told it, who sits at the terminal is."""
+    (tmp_path / "faulty.py").write_text(FAULTY, encoding="utf-8")
+    ran = command("run", "faulty:agent", "hi")
+    assert ran.exit_code == 1
+    assert "operator 'map': KeyError on text-start" in ran.stderr
+    assert "because of KeyError: 'what the function says'" in ran.stderr
+
+
+def test_it_tells_its_version(command: RunCommand) -> None:
+    """That of the installed library, and nothing else."""
+    ran = command("--version")
+    assert (ran.exit_code, ran.stdout) == (0, f"streampipe {version('streampipe-rx')}\n")
+
+
+def test_a_long_line_says_that_it_was_cut() -> None:
+    """What is left out of a cell is three dots, on a terminal of any encoding."""
+    told = summary(TextDelta("0", "a" * 200))
+    assert (len(told), told[-4:]) == (WIDEST + 3, "a...")
 
 
 def test_an_error_in_the_module_is_not_hidden(command: RunCommand, tmp_path: Path) -> None:
