@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast, overload
 from reactivex import Observable
 
 from streampipe.chunks import Chunk
-from streampipe.contracts import HOOKS
+from streampipe.contracts import HOOKS, OutputProcessor
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import FAULTS, Emit, Escape
 from streampipe.operators._functions import check_function, is_true
@@ -226,7 +226,9 @@ def pipe(
     return Pipeline(operators, name, recorder)
 
 
-def explain(pipeline: Any) -> str:
+def explain(
+    pipeline: Observable[Any] | Op[Any, Any] | Iterable[Op[Any, Any] | OutputProcessor],
+) -> str:
     """How a pipeline runs: its kernels, and the boundaries between them, a line each.
 
     >>> from streampipe import operators as ops
@@ -325,8 +327,8 @@ def _operator_of(element: Any, where: str) -> Op[Chunk, Chunk]:
 def branch(
     source: Observable[Chunk],
     predicate: Callable[[Chunk], object],
-    then: Any,
-    otherwise: Any = None,
+    then: Op[Any, Any] | OutputProcessor,
+    otherwise: Op[Any, Any] | OutputProcessor | None = None,
 ) -> Observable[Chunk]:
     """Each chunk through one of two operators.
 
@@ -394,7 +396,7 @@ def _way(name: str, element: Any) -> tuple[Stage, ...]:
 
 
 @operator
-def parallel(source: Observable[Chunk], *processors: Any) -> Observable[Chunk]:
+def parallel(source: Observable[Chunk], *processors: OutputProcessor) -> Observable[Chunk]:
     """The same chunk to each of several guards; async ones look at it at the same time.
 
     Every guard gets a copy of its own, down to the dictionaries and lists in it. A chunk leaves

@@ -13,7 +13,13 @@ from reactivex import Observable
 
 from streampipe.abort import TripWire
 from streampipe.chunks import Chunk, ToolCall, ToolResult
-from streampipe.contracts import OutputResult, StepResult
+from streampipe.contracts import (
+    ErrorProcessor,
+    InputProcessor,
+    OutputProcessor,
+    OutputResult,
+    StepResult,
+)
 from streampipe.errors import ModelError
 from streampipe.messages import MessageList
 from streampipe.operators import _hooks as hooks
@@ -65,7 +71,7 @@ def _staged(
 @operator
 def process_input(
     source: Observable[MessageList],
-    processors: Iterable[Any],
+    processors: Iterable[InputProcessor],
 ) -> Flowable[MessageList]:
     """Run each conversation through the `process_input` hooks, in list order.
 
@@ -90,7 +96,7 @@ def process_input(
 @operator
 def process_input_step(
     source: Observable[StepInput],
-    processors: Iterable[Any],
+    processors: Iterable[InputProcessor],
     *,
     messages: MessageList | None = None,
     resolve: Callable[[StepInput], None] = lambda _: None,
@@ -119,7 +125,7 @@ def process_input_step(
 @operator
 def process_llm_request(
     source: Observable[ModelCall],
-    processors: Iterable[Any],
+    processors: Iterable[InputProcessor],
     *,
     messages: MessageList | None = None,
 ) -> Flowable[ModelCall]:
@@ -137,7 +143,7 @@ def process_llm_request(
 @operator
 def process_llm_response(
     source: Observable[ModelAnswer],
-    processors: Iterable[Any],
+    processors: Iterable[InputProcessor],
     *,
     messages: MessageList | None = None,
 ) -> Flowable[ModelAnswer]:
@@ -155,7 +161,7 @@ def process_llm_response(
 @operator
 def process_api_error(
     source: Observable[Chunk],
-    processors: Iterable[Any],
+    processors: Iterable[ErrorProcessor],
     *,
     max_retries: int = 10,
     messages: MessageList | None = None,
@@ -196,7 +202,7 @@ def process_api_error(
 @operator
 def process_output_step(
     source: Observable[StepResult],
-    processors: Iterable[Any],
+    processors: Iterable[OutputProcessor],
     *,
     messages: MessageList | None = None,
 ) -> Flowable[StepResult]:
@@ -214,7 +220,7 @@ def process_output_step(
 @operator
 def process_tool_result(
     source: Observable[Chunk],
-    processors: Iterable[Any],
+    processors: Iterable[OutputProcessor],
     *,
     messages: MessageList | None = None,
 ) -> Flowable[Chunk]:
@@ -248,7 +254,7 @@ def process_tool_result(
 @operator
 def process_output_result(
     source: Observable[OutputResult],
-    processors: Iterable[Any],
+    processors: Iterable[OutputProcessor],
     *,
     messages: MessageList | None = None,
 ) -> Flowable[OutputResult]:

@@ -23,7 +23,7 @@ from streampipe.chunks import (
     TripwireChunk,
     chunk_from_wire,
 )
-from streampipe.contracts import Abort, Done, ProcessOutputStreamArgs, StreamWriter
+from streampipe.contracts import Abort, Done, OutputProcessor, ProcessOutputStreamArgs, StreamWriter
 from streampipe.errors import ProcessorError, WireError
 from streampipe.operators._core import FAULTS, Emit, Escape, is_cancel
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
@@ -338,7 +338,9 @@ class OutputStage:
 
 
 @operator
-def process_all(source: Observable[Chunk], processors: Iterable[Any]) -> Observable[Chunk]:
+def process_all(
+    source: Observable[Chunk], processors: Iterable[OutputProcessor]
+) -> Observable[Chunk]:
     """Run every chunk through the `process_output_stream` hooks of `processors`, in list order.
 
     The list is one kernel, with one state per processor id and subscription. With sync hooks only
@@ -376,7 +378,7 @@ def _hooked(name: str, chain: list[Any]) -> Stage:
 
 
 @operator
-def process(source: Observable[Chunk], processor: Any) -> Observable[Chunk]:
+def process(source: Observable[Chunk], processor: OutputProcessor) -> Observable[Chunk]:
     """Run every chunk through one processor; see `process_all`.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from streampipe.errors import ConfigurationError
 from streampipe.testing._bench import AnyOperator, Broken
@@ -32,7 +32,7 @@ _PLACES = st.integers(0, 2**12 - 1)
 def check_operator(
     make: Callable[[], AnyOperator],
     *,
-    kind: str = "chunks",
+    kind: Literal["chunks", "any"] = "chunks",
     laws: Collection[str] | None = None,
     max_examples: int | None = None,
     **promises: Unpack[Promises],

@@ -96,6 +96,7 @@ class _Twin:
     """A processor whose stream hook lets others in before it answers."""
 
     def __init__(self, processor: Any) -> None:
+        self.id: str = processor.id
         self._processor = processor
 
     def __getattr__(self, name: str) -> Any:

@@ -185,7 +185,7 @@ def test_explain_shows_that_fusion_is_off() -> None:
 def test_explain_refuses_what_it_cannot_read() -> None:
     """With what it can."""
     with pytest.raises(ConfigurationError, match="explain: takes an operator"):
-        ops.explain(3)
+        ops.explain(3)  # type: ignore[arg-type]  # the point
 
 
 # --- branch --------------------------------------------------------------------------------
@@ -353,9 +353,12 @@ def test_parallel_needs_two_processors() -> None:
     with pytest.raises(ConfigurationError, match="two processors or more, not 1"):
         ops.parallel(Upper("u"))
     with pytest.raises(ConfigurationError, match="parallel: 3 is no processor"):
-        ops.parallel(Upper("u"), 3)
+        ops.parallel(Upper("u"), 3)  # type: ignore[arg-type]  # the point
     with pytest.raises(ConfigurationError, match=r"parallel: .* is no processor"):
-        ops.parallel(Upper("u"), ops.redact("a+"))  # what an operator holds would be lost
+        ops.parallel(  # what an operator holds would be lost
+            Upper("u"),
+            ops.redact("a+"),  # type: ignore[arg-type]  # the point
+        )
 
 
 async def test_what_both_ways_hold_leaves_though_the_first_has_to_wait() -> None:

@@ -339,7 +339,7 @@ def test_what_a_checker_refuses_fails_when_it_is_built() -> None:
     with pytest.raises(ConfigurationError, match="not an operator"):
         ops.pipe(1)  # type: ignore[call-overload]  # a number is no operator
     with pytest.raises(ConfigurationError, match="explain: takes"):
-        ops.explain(1)
+        ops.explain(1)  # type: ignore[arg-type]  # a number is no pipeline
 
 
 if TYPE_CHECKING:
@@ -370,6 +370,10 @@ if TYPE_CHECKING:
         """What fits nowhere."""
         NUMBERS.pipe(ops.process(Passing()))  # type: ignore[arg-type]  # numbers are no chunks
         ops.process_all(Passing())  # type: ignore[arg-type]  # one processor is no list
+        ops.process_all([Passing(), None])  # type: ignore[list-item]  # nothing is no processor
+        ops.process(3)  # type: ignore[arg-type]  # a number is no processor
+        ops.parallel(1, 2)  # type: ignore[arg-type]  # nor are several
+        ops.branch(bool, 3, "x")  # type: ignore[arg-type]  # neither is an operator
         ops.branch(is_odd, ops.text())  # type: ignore[arg-type]  # looks at numbers
         NUMBERS.pipe(ops.parallel(*PROCESSORS))  # type: ignore[arg-type]  # no chunks
         NUMBERS.pipe(ops.pipe(ops.text()))  # type: ignore[arg-type]  # numbers are no chunks
