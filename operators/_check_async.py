@@ -14,7 +14,7 @@ from streampipe.chunks import Chunk
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Emit, Escape, Flowable
-from streampipe.operators._functions import check_callable, to_await
+from streampipe.operators._functions import check_async_function, to_await
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._map_async import Answer, answered
@@ -91,7 +91,7 @@ def filter_async(
         ConfigurationError: `predicate` is no function, or `concurrency` no whole number of at
             least 1.
     """
-    check_callable("filter_async", "predicate", predicate)
+    check_async_function("filter_async", "predicate", predicate)
     checked_count("filter_async", "concurrency", concurrency)
 
     async def asked(item: T) -> bool:
@@ -145,7 +145,7 @@ def check_async(
     Raises:
         ConfigurationError: an option is none of what is said above.
     """
-    check_callable("check_async", "check", check)
+    check_async_function("check_async", "check", check)
     checked_count("check_async", "concurrency", concurrency)
     if max_checks is not None:
         checked_count("check_async", "max_checks", max_checks, least=0)

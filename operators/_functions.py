@@ -27,6 +27,21 @@ def check_callable(operator: str, option: str, function: object) -> None:
         raise ConfigurationError(msg)
 
 
+def check_async_function(operator: str, option: str, function: object) -> None:
+    """Refuse what an operator could not call and await.
+
+    A plain function passes, since it may hand on something to await: what it gives is looked at
+    when it has given it, by `to_await`.
+
+    Raises:
+        ConfigurationError: it is no function, or one that yields.
+    """
+    check_callable(operator, option, function)
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        msg = f"{operator}: {option} yields, so it cannot be awaited; give an async function"
+        raise ConfigurationError(msg)
+
+
 def check_function(
     operator: str, option: str, function: object, instead: str = "map_async"
 ) -> None:

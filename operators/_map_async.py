@@ -11,7 +11,7 @@ from reactivex import Observable
 
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import FAULTS, Emit, Flowable, is_cancel
-from streampipe.operators._functions import check_callable, to_await
+from streampipe.operators._functions import check_async_function, to_await
 from streampipe.operators._fuse import Fused, Opened, Stage
 from streampipe.operators._operator import operator
 from streampipe.operators._options import checked_count
@@ -44,7 +44,7 @@ def map_async(
     Raises:
         ConfigurationError: `fn` is no function, or `concurrency` no whole number of at least 1.
     """
-    check_callable("map_async", "fn", fn)
+    check_async_function("map_async", "fn", fn)
     checked_count("map_async", "concurrency", concurrency)
 
     def open_(emit: Emit[R], stage: Stage) -> Opened:

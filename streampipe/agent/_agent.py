@@ -67,8 +67,9 @@ class Agent:
         if options.get("memory") is not None:
             msg = "memory is not there yet: this version keeps no threads; leave memory= out"
             raise ConfigurationError(msg)
-        if options.get("model") is not None:
-            check_model(options["model"], self.id)
+        model = options.get("model")
+        if model is not None:
+            check_model(model, self.id)
         for where in LISTS:
             check_no_operator(options.get(where), where)
         lists = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -115,6 +116,18 @@ def awaited_nowhere(*_: Any) -> Any:
 def stream(*_: Any) -> Any:
     """A stream, which Python would go through for ever."""
     return SOURCE.pipe(rx.skip(0))
+
+
+async def pieces(*_: Any) -> AsyncIterator[Any]:
+    """A function that yields where one that is awaited is meant."""
+    yield 1
+
+
+@pytest.mark.parametrize("make", [ops.map_async, ops.filter_async, ops.check_async])
+def test_a_function_that_yields_is_nothing_to_await(make: Any) -> None:
+    """That can be told when the operator is made."""
+    with pytest.raises(ConfigurationError, match=r": (fn|predicate|check) yields, so it cannot"):
+        make(pieces)
 
 
 @pytest.mark.parametrize(
