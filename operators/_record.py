@@ -99,11 +99,12 @@ class Recorder:
     >>> from streampipe import Recorder, TextDelta
     >>> from streampipe import operators as ops
     >>> recorder = Recorder()
-    >>> shout = ops.pipe(ops.filter(lambda c: c.text != "b"), ops.map_text(str.upper),
-    ...                  recorder=recorder)
+    >>> b = TextDelta("0", "b")
+    >>> shout = ops.pipe(ops.filter(lambda c: c != b), ops.map_text(str.upper), recorder=recorder)
     >>> async def main():
     ...     chunks = ops.of(*(TextDelta("0", text) for text in "abc"))
-    ...     return [chunk.text async for chunk in shout(chunks)]
+    ...     shouted = shout(chunks).pipe(ops.text())
+    ...     return [text async for text in ops.to_aiter(shouted)]
     >>> asyncio.run(main())
     ['A', 'C']
     >>> print(recorder.marbles())
