@@ -122,8 +122,9 @@ def check_async(
     """Let text leave only once an async function, such as a moderation model, has allowed it.
 
     Text is held in windows that do not depend on how it was cut. They are checked side by side and
-    leave in order, each as one piece; chunks of other kinds keep their place among them. It fails
-    closed: where there is no verdict, nothing leaves.
+    leave in order, each as one piece; chunks of other kinds keep their place among them. So it
+    reads ahead by `concurrency` windows and the one that is being filled. It fails closed: where
+    there is no verdict, nothing leaves.
 
     Args:
         source: a stream of chunks.

@@ -156,8 +156,23 @@ def _braid(texts: Sequence[str], other: type[Chunk], others: Sequence[str]) -> l
 
 async def metadata(trial: Trial) -> None:
     """Provider metadata comes out once."""
-    seen = await trial.base()
-    sent = Counter(_keys(trial.case.stream))
+    traits, case = trial.traits, trial.case
+    _once(trial, case.stream, await trial.base())
+    if case.is_plain and traits.texts is None and traits.streams is None:
+        # What is drawn may have none on a piece that is long enough to be cut.
+        piece = TextDelta("marked", "Two words. And more.", {"marked": {"n": 1}})
+        part = [TextStart("marked"), piece, TextEnd("marked")]
+        stream = [replace(chunk, run_id="run") for chunk in part]
+        _once(trial, stream, await trial.run("marked", stream, drawn(case.pace)))
+
+
+def _once(trial: Trial, stream: Sequence[Any], seen: Seen) -> None:
+    """Look for metadata that is lost, or comes twice.
+
+    Raises:
+        Broken: there is some.
+    """
+    sent = Counter(_keys(stream))
     got = Counter(key for key in _keys(seen.items) if key in sent)
     twice = sorted(key for key, count in got.items() if count > sent[key])
     if twice:

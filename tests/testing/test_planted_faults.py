@@ -360,7 +360,20 @@ def cut_off(most: int, size: Callable[[str], int] = len) -> Callable[[], Operato
     return lambda: stage(step)
 
 
+def halved() -> Operator:
+    """Cut each piece in two, and give the metadata to both."""
+
+    async def step(item: Any, out: Out) -> None:
+        if isinstance(item, TextDelta) and len(item.text) > 1:
+            await out(replace(item, text=item.text[:1]), replace(item, text=item.text[1:]))
+        else:
+            await out(item)
+
+    return stage(step)
+
+
 MISSED = {
+    "metadata of both halves": ("metadata", halved),
     "wiped arguments": ("others", called(args={})),
     "another call id": ("others", called(tool_call_id="new")),
     "lost signature": ("others", without(ReasoningSignature)),
