@@ -10,16 +10,19 @@ from streampipe._lazy import exported
 if TYPE_CHECKING:
     from streampipe.processors.batch_parts import BatchParts
     from streampipe.processors.smooth_stream import SmoothStream
+    from streampipe.processors.tool_call_filter import ToolCallFilter
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
         __name__,
         {
             "BatchParts": "streampipe.processors.batch_parts",
             "SmoothStream": "streampipe.processors.smooth_stream",
+            "ToolCallFilter": "streampipe.processors.tool_call_filter",
         },
     )
 
 __all__ = [
     "BatchParts",
     "SmoothStream",
+    "ToolCallFilter",
 ]
