@@ -9,6 +9,8 @@ from streampipe._lazy import exported
 
 if TYPE_CHECKING:
     from streampipe.processors.batch_parts import BatchParts
+    from streampipe.processors.prefill_error_handler import PrefillErrorHandler
+    from streampipe.processors.regex_filter import RegexFilter
     from streampipe.processors.smooth_stream import SmoothStream
     from streampipe.processors.tool_call_filter import ToolCallFilter
 else:  # type checkers would take a `__getattr__` for a licence to any name
@@ -16,6 +18,8 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
         __name__,
         {
             "BatchParts": "streampipe.processors.batch_parts",
+            "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
+            "RegexFilter": "streampipe.processors.regex_filter",
             "SmoothStream": "streampipe.processors.smooth_stream",
             "ToolCallFilter": "streampipe.processors.tool_call_filter",
         },
@@ -23,6 +27,8 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
 
 __all__ = [
     "BatchParts",
+    "PrefillErrorHandler",
+    "RegexFilter",
     "SmoothStream",
     "ToolCallFilter",
 ]
