@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
     from streampipe.processors.regex_filter import RegexFilter
     from streampipe.processors.smooth_stream import SmoothStream
+    from streampipe.processors.stream_error_retry import StreamErrorRetry
+    from streampipe.processors.token_limiter import TokenLimiter
     from streampipe.processors.tool_call_filter import ToolCallFilter
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
@@ -21,6 +23,8 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
             "RegexFilter": "streampipe.processors.regex_filter",
             "SmoothStream": "streampipe.processors.smooth_stream",
+            "StreamErrorRetry": "streampipe.processors.stream_error_retry",
+            "TokenLimiter": "streampipe.processors.token_limiter",
             "ToolCallFilter": "streampipe.processors.tool_call_filter",
         },
     )
@@ -30,5 +34,7 @@ __all__ = [
     "PrefillErrorHandler",
     "RegexFilter",
     "SmoothStream",
+    "StreamErrorRetry",
+    "TokenLimiter",
     "ToolCallFilter",
 ]
