@@ -29,7 +29,6 @@ T = TypeVar("T")
 
 Emit = Callable[[T], Awaitable[Any] | None]
 """Takes an element; returns None, or what has to be awaited before the next one."""
-Chunks = Observable[Chunk]
 Operator = Callable[[Observable[Chunk]], Observable[Chunk]]
 
 HIGH_WATER = 256

@@ -15,13 +15,11 @@ from streampipe.chunks import Chunk
 from streampipe.operators._core import FAULTS, Emit, Enough
 from streampipe.operators._functions import check_function, is_true, many
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
-from streampipe.operators._operator import operator
+from streampipe.operators._operator import Op, operator
 
 A = TypeVar("A")
 B = TypeVar("B")
 S = TypeVar("S")
-
-Op = Callable[[Observable[A]], Observable[B]]
 
 _NONE_YET: object = object()
 """What the first element is not compared with: its `__eq__` may know its own kind only."""

@@ -24,6 +24,7 @@ from streampipe.abort import TripWire
 from streampipe.errors import OperatorError, StructuredOutputError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import (
+    FAULTS,
     Emit,
     Enough,
     Escape,
@@ -37,7 +38,7 @@ from streampipe.text import RuleError
 
 T = TypeVar("T")
 
-TOLD = (Exception, TripWire, Escape, asyncio.CancelledError)
+TOLD = (*FAULTS, Escape)
 """What a subscriber is told of; anything else, such as a KeyboardInterrupt, ends the program."""
 
 TELLING = (OperatorError, RuleError, StructuredOutputError)

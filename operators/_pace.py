@@ -9,7 +9,7 @@ from typing import Any
 
 from reactivex import Observable
 
-from streampipe.chunks import Chunk, ReasoningDelta, TextDelta
+from streampipe.chunks import Chunk, TextDelta
 from streampipe.errors import ConfigurationError
 from streampipe.operators._core import Emit, Flowable
 from streampipe.operators._cut import By
@@ -17,11 +17,9 @@ from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._operator import operator
 from streampipe.operators._options import checked_count, checked_seconds
-from streampipe.operators._text import text_stage
+from streampipe.operators._text import Delta, text_stage
 from streampipe.operators._time import arrives, beside, take
 from streampipe.text import Splitter
-
-Delta = TextDelta | ReasoningDelta
 
 
 class _Batch:

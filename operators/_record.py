@@ -21,6 +21,7 @@ from streampipe.operators._core import Emit, Flowable, is_cancel
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._inside import Record
 from streampipe.operators._marbles import html_of, marbles_of
+from streampipe.operators._options import checked_count
 from streampipe.operators._probe import AnyOperator, Lane, Log
 
 LIMIT = 100_000  # records of one run; past it the oldest go
@@ -144,10 +145,8 @@ class Recorder:
         Raises:
             ConfigurationError: `limit` or `runs` is no whole number of at least 1.
         """
-        for name, value in (("limit", limit), ("runs", runs)):
-            if type(value) is not int or value < 1:
-                msg = f"Recorder: {name} must be a whole number of at least 1, not {value!r:.80}"
-                raise ConfigurationError(msg)
+        checked_count("Recorder", "limit", limit)
+        checked_count("Recorder", "runs", runs)
         self.content = content
         self._limit = limit
         self._clock = clock

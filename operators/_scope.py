@@ -14,7 +14,6 @@ from streampipe.chunks import Chunk, DataChunk
 from streampipe.contracts import (
     HOOKS,
     Abort,
-    Done,
     ProcessorViolation,
     RequestContext,
     StepResult,
@@ -26,7 +25,6 @@ from streampipe.operators._core import FAULTS, is_cancel
 from streampipe.operators._trace import UNTRACED, Trace
 
 log = logging.getLogger("streampipe")
-DONE = Done()
 TURNS_TO_CANCEL = 10  # turns of the loop within which a cancel that is on its way has arrived
 
 

@@ -30,7 +30,7 @@ from streampipe.operators._options import checked_seconds
 S = TypeVar("S")
 T = TypeVar("T")
 
-Watch = Callable[[Emit[Any], asyncio.Timeout], Emit[Any]]
+Rewind = Callable[[Emit[Any], asyncio.Timeout], Emit[Any]]
 """Puts what moves a timer before what takes the elements."""
 
 
@@ -285,7 +285,7 @@ def deadline(source: Observable[T], seconds: float) -> Observable[T]:
 
 
 def _limited(
-    source: Observable[T], seconds: float, watch: Watch, name: str, failure: str
+    source: Observable[T], seconds: float, watch: Rewind, name: str, failure: str
 ) -> Flowable[T]:
     """A source within a timer that `watch` moves; when it goes off, the operator `name` fails."""
     flow = flowable(source)

@@ -5,25 +5,31 @@ from __future__ import annotations
 import asyncio
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from streampipe import TextDelta, ToolCall, TripWire
+from streampipe import MessageList, StepResult, TextDelta, ToolCall, ToolResult, TripWire, Usage
 from streampipe import operators as ops
+from streampipe.contracts import ModelRequest, OutputResult
 from streampipe.errors import OperatorError
+from streampipe.operators import ModelAnswer, ModelCall, StepInput
 from streampipe.operators._operator import REGISTRY
-from streampipe.testing import OPERATOR_LAWS, check_operator
+from streampipe.testing import OPERATOR_LAWS, ScriptedModel, check_operator
 
 # Ten times the profile, which is made for whole runs: a case of an operator takes milliseconds.
 EXAMPLES = max(1_000, 10 * settings().max_examples)
+FEW = EXAMPLES // 10  # for the operators of hooks, which are one function
 KEYS = st.lists(st.sampled_from(["key", "k", "e", "y", " ", "ab", "."])).map("".join)
 CHUNKS = st.builds(TextDelta, st.sampled_from("01"), st.text(max_size=3)) | st.just(
     ToolCall("t", "n")
 )
 TAGGED = st.lists(st.sampled_from(["<t>", "</t>", "a", "<", "t>", " "])).map("".join)
+
+MODEL = ScriptedModel([["never asked"]])
 
 
 class Same:
@@ -71,9 +77,31 @@ def hold_one(kept: list[Any], item: Any) -> list[Any]:
     return [kept.pop(0)] if len(kept) > 1 else []
 
 
-def held(make: Callable[..., Any], **promises: Any) -> Callable[[], None]:
+def look(_: Any, args: Any) -> Any:
+    """A hook that changes nothing; `process_input` has to give the conversation back."""
+    return args.message_list if type(args).__name__ == "ProcessInputArgs" else None
+
+
+def hooked(hook: str) -> list[Any]:
+    """A processor with this hook, which only looks."""
+    return [type("Looks", (), {"id": "looks", hook: look})()]
+
+
+def failing(hook: str) -> Callable[[Any], Any]:
+    """The hook's operator, of a processor whose hook is the given function."""
+
+    def make(boom: Callable[..., Any]) -> Any:
+        processor = type("Fails", (), {"id": "fails", hook: lambda self, args: boom(args)})()
+        return getattr(ops, hook)([processor])
+
+    return make
+
+
+def held(
+    make: Callable[..., Any], max_examples: int = EXAMPLES, **promises: Any
+) -> Callable[[], None]:
     """A check of what `make` makes."""
-    return lambda: check_operator(make, max_examples=EXAMPLES, **promises)
+    return lambda: check_operator(make, max_examples=max_examples, **promises)
 
 
 CHECKS: dict[str, Callable[[], None]] = {
@@ -156,8 +184,36 @@ CHECKS: dict[str, Callable[[], None]] = {
     "materialize_errors": held(ops.materialize_errors, passes_errors=False, text_of_whole=str),
     "raise_errors": held(ops.raise_errors, text_of_whole=str),
 }
-# Their elements are calls, steps and results of a run: tests/operators/test_lift.py has them.
-HOOKS = {name for name in REGISTRY if name.startswith("process_")} - {"process_all"}
+CHUNKS_OF_TOOLS = st.just(TextDelta("0", "a")) | st.builds(
+    ToolResult, st.sampled_from("ab"), st.just("n"), st.integers(0, 9)
+)
+CHECKS["process_api_error"] = held(
+    lambda: ops.process_api_error(hooked("process_api_error")), FEW, text_of_whole=str
+)
+CHECKS["process_tool_result"] = held(
+    lambda: ops.process_tool_result(hooked("process_tool_result")),
+    FEW,
+    kind="any",
+    elements=CHUNKS_OF_TOOLS,
+)
+# Their elements are none of chunks; no hook changes one here, so runs can be given the same.
+ELEMENTS: dict[str, st.SearchStrategy[Any]] = {
+    "process_input": st.builds(MessageList, st.lists(st.text(min_size=1), max_size=2)),
+    "process_input_step": st.builds(StepInput, st.none()),
+    "process_llm_request": st.builds(lambda: ModelCall(MODEL, ModelRequest([]))),
+    "process_llm_response": st.builds(lambda: ModelAnswer(ModelCall(MODEL, ModelRequest([])))),
+    "process_output_step": st.builds(StepResult, st.integers(0, 9)),
+    "process_output_result": st.builds(lambda: OutputResult("", Usage(), "stop", [])),
+}
+for name, made_of in ELEMENTS.items():
+    CHECKS[name] = held(
+        partial(getattr(ops, name), hooked(name)),
+        FEW,
+        kind="any",
+        elements=made_of,
+        faulty=failing(name),
+        key=id,
+    )
 
 
 @pytest.mark.timeout(1800)
@@ -169,4 +225,4 @@ def test_an_operator_keeps_the_laws(name: str) -> None:
 
 def test_no_operator_is_left_out() -> None:
     """A new one is held to the laws too."""
-    assert set(CHECKS) == set(REGISTRY) - HOOKS
+    assert set(CHECKS) == set(REGISTRY)
