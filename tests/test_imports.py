@@ -9,7 +9,17 @@ from collections.abc import Callable
 
 BUDGET_MS = 250
 TRIES = 5
-HEAVY = ("httpx", "httpx_sse", "typer", "rich", "hypothesis", "openai", "aiostream", "pytest", "opentelemetry")
+HEAVY = (
+    "httpx",
+    "httpx_sse",
+    "typer",
+    "rich",
+    "hypothesis",
+    "openai",
+    "aiostream",
+    "pytest",
+    "opentelemetry",
+)
 MEASURE = """
 import json, sys, time
 begin = time.process_time()

@@ -54,7 +54,7 @@ def test_a_provider_with_a_key(prefix: str, monkeypatch: pytest.MonkeyPatch) -> 
         resolve_model(f"{prefix}/some-model")
     monkeypatch.setenv(variable, "k")
     model = resolve_model(f"{prefix}/some-model")
-    assert type(model) is kind
+    assert isinstance(model, kind)
     assert model.model_id == "some-model"
     assert model.provider == prefix.removesuffix("-chat")
     assert model._call.url.startswith("https://")
