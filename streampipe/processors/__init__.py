@@ -9,32 +9,38 @@ from streampipe._lazy import exported
 
 if TYPE_CHECKING:
     from streampipe.processors.batch_parts import BatchParts
+    from streampipe.processors.context_length_recovery import ContextLengthRecovery
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
     from streampipe.processors.regex_filter import RegexFilter
     from streampipe.processors.smooth_stream import SmoothStream
     from streampipe.processors.stream_error_retry import StreamErrorRetry
     from streampipe.processors.token_limiter import TokenLimiter
     from streampipe.processors.tool_call_filter import ToolCallFilter
+    from streampipe.processors.tool_call_guard import ToolCallGuard
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
         __name__,
         {
             "BatchParts": "streampipe.processors.batch_parts",
+            "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
             "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
             "RegexFilter": "streampipe.processors.regex_filter",
             "SmoothStream": "streampipe.processors.smooth_stream",
             "StreamErrorRetry": "streampipe.processors.stream_error_retry",
             "TokenLimiter": "streampipe.processors.token_limiter",
             "ToolCallFilter": "streampipe.processors.tool_call_filter",
+            "ToolCallGuard": "streampipe.processors.tool_call_guard",
         },
     )
 
 __all__ = [
     "BatchParts",
+    "ContextLengthRecovery",
     "PrefillErrorHandler",
     "RegexFilter",
     "SmoothStream",
     "StreamErrorRetry",
     "TokenLimiter",
     "ToolCallFilter",
+    "ToolCallGuard",
 ]
