@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from streampipe.processors.batch_parts import BatchParts
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
+    from streampipe.processors.provider_history_compat import (
+        HISTORY_RULES,
+        HistoryRule,
+        ProviderHistoryCompat,
+    )
     from streampipe.processors.regex_filter import RegexFilter
     from streampipe.processors.smooth_stream import SmoothStream
     from streampipe.processors.stream_error_retry import StreamErrorRetry
@@ -23,7 +28,10 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
         {
             "BatchParts": "streampipe.processors.batch_parts",
             "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
+            "HISTORY_RULES": "streampipe.processors.provider_history_compat",
+            "HistoryRule": "streampipe.processors.provider_history_compat",
             "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
+            "ProviderHistoryCompat": "streampipe.processors.provider_history_compat",
             "RegexFilter": "streampipe.processors.regex_filter",
             "SmoothStream": "streampipe.processors.smooth_stream",
             "StreamErrorRetry": "streampipe.processors.stream_error_retry",
@@ -34,9 +42,12 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
     )
 
 __all__ = [
+    "HISTORY_RULES",
     "BatchParts",
     "ContextLengthRecovery",
+    "HistoryRule",
     "PrefillErrorHandler",
+    "ProviderHistoryCompat",
     "RegexFilter",
     "SmoothStream",
     "StreamErrorRetry",
