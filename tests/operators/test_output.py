@@ -188,7 +188,9 @@ async def test_what_fails_before_it_is_told(make: Callable[[], Any], told: type[
     assert [type(chunk) for chunk in got[-2:]] == [told, FinishChunk]
 
 
-@pytest.mark.parametrize("guard", [Guard(), SlowGuard(), ops.block("secret")], ids=repr)
+@pytest.mark.parametrize(
+    "guard", [Guard(), SlowGuard(), ops.block("secret")], ids=["sync", "async", "operator"]
+)
 async def test_a_block_behind_it_in_a_run_is_told_once(guard: Any) -> None:
     """The run tells of it; what stands before the guard does not."""
     agent = Agent(
