@@ -178,6 +178,7 @@ async def test_white_space_at_the_end_of_a_prefill_goes() -> None:
         "user: two ",
         "assistant: Once",
     ]
+    assert await prompted("hi ") == ["user: hi "]
 
 
 async def test_text_that_says_nothing_goes() -> None:
