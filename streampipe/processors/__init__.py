@@ -10,7 +10,9 @@ from streampipe._lazy import exported
 if TYPE_CHECKING:
     from streampipe.processors.batch_parts import BatchParts
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
+    from streampipe.processors.model_router import ModelRouter
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
+    from streampipe.processors.prepare_step import PrepareStep
     from streampipe.processors.provider_history_compat import (
         HISTORY_RULES,
         HistoryRule,
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from streampipe.processors.token_limiter import TokenLimiter
     from streampipe.processors.tool_call_filter import ToolCallFilter
     from streampipe.processors.tool_call_guard import ToolCallGuard
+    from streampipe.processors.tool_result_limiter import ToolResultLimiter
+    from streampipe.processors.tool_search import ToolSearch
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
         __name__,
@@ -30,7 +34,9 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
             "HISTORY_RULES": "streampipe.processors.provider_history_compat",
             "HistoryRule": "streampipe.processors.provider_history_compat",
+            "ModelRouter": "streampipe.processors.model_router",
             "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
+            "PrepareStep": "streampipe.processors.prepare_step",
             "ProviderHistoryCompat": "streampipe.processors.provider_history_compat",
             "RegexFilter": "streampipe.processors.regex_filter",
             "SmoothStream": "streampipe.processors.smooth_stream",
@@ -38,6 +44,8 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "TokenLimiter": "streampipe.processors.token_limiter",
             "ToolCallFilter": "streampipe.processors.tool_call_filter",
             "ToolCallGuard": "streampipe.processors.tool_call_guard",
+            "ToolResultLimiter": "streampipe.processors.tool_result_limiter",
+            "ToolSearch": "streampipe.processors.tool_search",
         },
     )
 
@@ -46,7 +54,9 @@ __all__ = [
     "BatchParts",
     "ContextLengthRecovery",
     "HistoryRule",
+    "ModelRouter",
     "PrefillErrorHandler",
+    "PrepareStep",
     "ProviderHistoryCompat",
     "RegexFilter",
     "SmoothStream",
@@ -54,4 +64,6 @@ __all__ = [
     "TokenLimiter",
     "ToolCallFilter",
     "ToolCallGuard",
+    "ToolResultLimiter",
+    "ToolSearch",
 ]
