@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from streampipe.agent._output import StructuredOutput
 from streampipe.chunks import (
     Chunk,
     DataChunk,
@@ -337,7 +336,6 @@ def _is_empty(part: Part) -> bool:
 def settle(
     result: RunResult,
     scope: Scope,
-    output: StructuredOutput | None,
     rewritten: str | None,
 ) -> None:
     """Fill in a run's result from its accepted steps and its response messages.
@@ -345,7 +343,6 @@ def settle(
     Args:
         result: what the run has noted so far.
         scope: the run.
-        output: the structured output of the agent, if it has one.
         rewritten: the text, where `process_output_result` changed the stored one.
     """
     steps = scope.steps
@@ -359,9 +356,10 @@ def settle(
     result.warnings = [w for step in steps for w in step.warnings]
     result.messages = list(scope.message_list.response)
     result.response = steps[-1].response if steps else None
-    if steps and steps[-1].object is not None:
-        value = steps[-1].object
-        result.object = output.instance(value) if output else value
+    if not steps or steps[-1].object is None:
+        result.object = None
+    elif result.object is None and rewritten is None:
+        result.object = steps[-1].object
     if isinstance(result.error, StreampipeError):
         result.error.result = result
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-import orjson
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
+from pydantic_core import from_json, to_json
 
 from streampipe.chunks import Chunk, ObjectChunk, TextDelta
 from streampipe.contracts import OutputSchema
 from streampipe.errors import ConfigurationError, StructuredOutputError
+from streampipe.messages import Message
 from streampipe.operators._core import Emit
 from streampipe.operators._fuse import emit_all
 from streampipe.text import PartialJson
+
+MOST_PROBLEMS = 20  # a model learns nothing from the hundredth
 
 
 class StructuredOutput:
@@ -24,11 +28,14 @@ class StructuredOutput:
         """Prepare the schema.
 
         Raises:
-            ConfigurationError: `wanted` is neither a type that pydantic knows nor a JSON schema.
+            ConfigurationError: `wanted` is neither a type that pydantic knows nor a JSON schema, or
+                the extra that checks JSON schemas is missing.
         """
         self._adapter: TypeAdapter[Any] | None = None
+        self._validator: Any = None
         if isinstance(wanted, Mapping):
-            self.schema = OutputSchema(str(wanted.get("title", "answer")), dict(wanted))
+            self.schema = OutputSchema(str(wanted.get("title") or "answer"), dict(wanted))
+            self._validator = _validator_of(self.schema.schema)
             return
         try:
             self._adapter = TypeAdapter(wanted)
@@ -40,14 +47,14 @@ class StructuredOutput:
         self.schema = OutputSchema(getattr(wanted, "__name__", "answer"), schema)
 
     def parse(self, text: str) -> Any:
-        """The answer's text as JSON values that fit.
+        """The answer's text as JSON values that fit; a Markdown fence around it is no part of it.
 
         Raises:
             StructuredOutputError: it is no JSON, or does not fit.
         """
         try:
-            value = orjson.loads(text)
-        except orjson.JSONDecodeError as error:
+            value = from_json(_unfenced(text), allow_inf_nan=False)
+        except ValueError as error:
             msg = f"structured output: the answer is no JSON ({error})"
             raise StructuredOutputError(msg) from error
         self.instance(value)
@@ -60,15 +67,66 @@ class StructuredOutput:
             StructuredOutputError: they do not fit; the message lists where.
         """
         if self._adapter is None:
+            problems = [
+                (error.absolute_path, error.message)
+                for error in islice(self._validator.iter_errors(value), MOST_PROBLEMS)
+            ]
+            if problems:
+                raise self._unfit(problems)
             return value
         try:
-            return self._adapter.validate_python(value)
+            return self._adapter.validate_json(to_json(value))
         except ValidationError as error:
-            places = "; ".join(
-                f"{'.'.join(map(str, e['loc'])) or 'value'}: {e['msg']}" for e in error.errors()
-            )
-            msg = f"structured output: the answer does not fit {self.schema.name}: {places}"
-            raise StructuredOutputError(msg) from error
+            problems = [(e["loc"], e["msg"]) for e in error.errors()[:MOST_PROBLEMS]]
+            raise self._unfit(problems) from error
+
+    def _unfit(self, problems: Iterable[tuple[Iterable[Any], str]]) -> StructuredOutputError:
+        places = "; ".join(
+            f"{'.'.join(map(str, place)) or 'value'}: {what:.200}" for place, what in problems
+        )
+        msg = f"structured output: the answer does not fit {self.schema.name}: {places}"
+        return StructuredOutputError(msg)
+
+
+def _validator_of(schema: dict[str, Any]) -> Any:
+    """What holds values to a JSON schema.
+
+    Raises:
+        ConfigurationError: it is no JSON schema, or the library that knows them is missing.
+    """
+    try:
+        import jsonschema  # noqa: PLC0415 - an extra, for who gives a JSON schema
+    except ImportError as error:
+        msg = (
+            "structured_output: a JSON schema is checked by the extra 'schema': pip install "
+            "'streampipe-rx[schema]'; pydantic models, dataclasses and TypedDicts need none"
+        )
+        raise ConfigurationError(msg) from error
+    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    try:
+        kind.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        msg = f"structured_output: no JSON schema: {error.message:.200}"
+        raise ConfigurationError(msg) from error
+    return kind(schema)
+
+
+def _unfenced(text: str) -> str:
+    """JSON text without what models like to put around it."""
+    text = text.strip("\ufeff \t\r\n")
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text[text.index("\n") : -3]
+    return text
+
+
+def refitted(output: StructuredOutput | None, messages: Sequence[Message]) -> Any:
+    """The object of messages that were rewritten; None where they no longer hold one."""
+    if output is None or not messages:
+        return None
+    try:
+        return output.instance(output.parse(messages[-1].text))
+    except StructuredOutputError:
+        return None
 
 
 def growing(client: Emit[Chunk]) -> Emit[Chunk]:

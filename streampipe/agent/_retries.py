@@ -14,7 +14,7 @@ from streampipe.errors import ModelError, StructuredOutputError
 from streampipe.operators._hooks import process_api_error
 from streampipe.operators._scope import Bound, Scope
 
-LONGEST_PAUSE = 30.0  # seconds before an answer that broke is asked for again
+LONGEST_PAUSE = 60.0  # seconds; a provider that asks for a longer one is not asked again
 
 
 class ApiRetry(TripWire):
@@ -29,8 +29,8 @@ class Retries:
     """The retries of one run.
 
     Aborts with `retry`, `process_api_error` and answers that do not fit their schema share one
-    budget. An answer that broke in the middle has another, the model's own: where nobody reads
-    along, it is to the run what a refusal is to the model's client.
+    budget. An answer that broke in the middle has another, the model's own in each step: where
+    nobody reads along, it is to the run what a refusal is to the model's client.
     """
 
     def __init__(
@@ -57,6 +57,11 @@ class Retries:
         self._errors = errors
         self._broken = getattr(spec.model, "max_retries", 0) if unread else 0
         self._pauses = 0
+        self._step = 0
+
+    def asked_again(self, _error: ModelError, _pause: float) -> None:
+        """The model's client has tried something again by itself."""
+        self._result.retries += 1
 
     async def on_api_error(self, error: ModelError, _attempt: int) -> bool:
         """What is done about a failed model call; False lets it fail the run.
@@ -64,9 +69,13 @@ class Retries:
         Raises:
             ApiRetry: the step is to be tried again.
         """
-        if error.mid_stream and error.is_retryable and self._pauses < self._broken:
+        if self._step != self._scope.step_number:
+            self._step, self._pauses = self._scope.step_number, 0
+        pause = _pause(self._pauses + 1, error.retry_after)
+        may_pass = error.mid_stream and error.is_retryable and pause <= LONGEST_PAUSE
+        if may_pass and self._pauses < self._broken:
             self._pauses += 1
-            await asyncio.sleep(_pause(self._pauses, error.retry_after))
+            await asyncio.sleep(pause)
             raise BrokenRetry(str(error), retry=True, processor_id="model")
         processor = await process_api_error(self._errors, error)
         if processor is not None and self._left():
@@ -110,5 +119,5 @@ class Retries:
 def _pause(retry: int, asked: float | None) -> float:
     """Seconds to wait: what the provider asked for, else exponential with full jitter."""
     if asked is not None:
-        return min(asked, LONGEST_PAUSE)
+        return asked
     return random.uniform(0, min(LONGEST_PAUSE, 0.25 * 2**retry))  # noqa: S311 - no secret

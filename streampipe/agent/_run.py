@@ -26,7 +26,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -36,7 +35,7 @@ from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector, opening_first, settle
 from streampipe.agent._ending import tripwire_data
 from streampipe.agent._model import call_model
-from streampipe.agent._output import growing, output_of
+from streampipe.agent._output import growing, output_of, refitted
 from streampipe.agent._retries import ApiRetry, Retries
 from streampipe.agent._route import Route
 from streampipe.agent._spec import RunSpec
@@ -45,7 +44,9 @@ from streampipe.agent._turn import (
     StepRequest,
     Turn,
     active_tools,
+    calls_to_run,
     goes_on,
+    is_answer,
     prepare_step,
     resolve_step,
 )
@@ -69,7 +70,7 @@ from streampipe.contracts import (
     ToolSpec,
 )
 from streampipe.errors import StreampipeError
-from streampipe.messages import MessageList, PromptMessage, ToolInvocationPart
+from streampipe.messages import MessageList, PromptMessage
 from streampipe.operators import catch_api_error, concat, create, feedback, of
 from streampipe.operators._core import Emit, Escape, Flowable, is_cancel
 from streampipe.operators._hooks import (
@@ -150,7 +151,7 @@ class Execution:
             forget()
             self._over = True
             self.collector.show()
-            settle(self.result, self.scope, self._output, self._rewritten)
+            settle(self.result, self.scope, self._rewritten)
 
     async def _guarded(self) -> None:
         try:
@@ -285,6 +286,7 @@ class Execution:
             dict(step.provider_options),
             turn.output.schema if turn.output is not None else None,
             self.spec.abort_signal,
+            self._retries.asked_again,
         )
 
     async def _decide(self, turn: Turn) -> None:
@@ -298,16 +300,7 @@ class Execution:
         step.provider_metadata = turn.finish.provider_metadata
         step.usage = turn.finish.usage or Usage()
         await process_output_step(self._route.bounds, step)
-        parts = {
-            part.tool_call_id: part
-            for part in self.collector.message.parts
-            if isinstance(part, ToolInvocationPart) and part.state == "call"
-        }
-        turn.calls = [
-            replace(call, args=parts[call.tool_call_id].args)
-            for call in step.tool_calls
-            if not call.provider_executed and call.tool_call_id in parts
-        ]
+        turn.calls = calls_to_run(step, self.collector.message)
 
     async def _tools(self, turn: Turn) -> None:
         if not turn.calls:
@@ -321,9 +314,10 @@ class Execution:
     async def _step_finish(self, turn: Turn) -> None:
         finish = turn.finish
         going_on = bool(turn.calls)
-        if not going_on and turn.output is not None and not self.collector.step.tool_calls:
+        if not going_on and turn.output is not None and is_answer(self.collector.step):
             value = self._retries.validated(turn.output, self.collector.step.text)
             await self._send(ObjectResult(value, run_id=self.scope.run_id))
+            self.result.object = turn.output.instance(self.collector.step.object)
         await self._lifecycle(
             StepFinish(
                 finish.reason,
@@ -352,6 +346,7 @@ class Execution:
         after = self._stored_text()
         if after != before:
             self._rewritten = after
+            self.result.object = refitted(self._last.output, self.scope.message_list.response)
 
     def _stored_text(self) -> str:
         return "".join(message.text for message in self.scope.message_list.response)

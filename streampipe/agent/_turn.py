@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from reactivex.subject import Subject
@@ -14,6 +15,7 @@ from streampipe.agent._spec import RunSpec, mapping_of, model_of, names_of, tool
 from streampipe.chunks import FinishChunk, ToolCall
 from streampipe.contracts import StepResult
 from streampipe.errors import CallbackError, ConfigurationError
+from streampipe.messages import Message, ToolInvocationPart
 from streampipe.operators._hooks import ModelAnswer, StepInput
 from streampipe.tools import tools_by_name
 
@@ -85,6 +87,27 @@ def active_tools(step: StepInput) -> dict[str, Any]:
             msg = f"active_tools: the step has no tool {name!r}; it has: {known}"
             raise ConfigurationError(msg)
     return {name: step.tools[name] for name in step.active_tools}
+
+
+def calls_to_run(step: StepResult, message: Message) -> list[ToolCall]:
+    """The calls of the caller's tools, with their arguments as hooks have left them.
+
+    Calls and parts go together in order, so that two calls of one id are not the last one twice.
+    """
+    parts: dict[str, deque[ToolInvocationPart]] = {}
+    for part in message.parts:
+        if isinstance(part, ToolInvocationPart) and part.state == "call":
+            parts.setdefault(part.tool_call_id, deque()).append(part)
+    return [
+        replace(call, args=parts[call.tool_call_id].popleft().args)
+        for call in step.tool_calls
+        if not call.provider_executed and parts.get(call.tool_call_id)
+    ]
+
+
+def is_answer(step: StepResult) -> bool:
+    """Whether a step calls no tool of the caller's; what the provider ran itself is no matter."""
+    return all(call.provider_executed for call in step.tool_calls)
 
 
 async def goes_on(spec: RunSpec, steps: list[StepResult]) -> bool:

@@ -15,7 +15,7 @@ from streampipe.agent import Agent
 from streampipe.chunks import Chunk, ReasoningDelta, StepStart, TextDelta, ToolCallDelta, Usage
 from streampipe.contracts import Model, RunResult
 from streampipe.errors import AuthenticationError, InvalidRequestError
-from streampipe.models._call import SHORTEST_KEY
+from streampipe.models._endpoint import SHORTEST_SECRET
 from streampipe.tools import tool
 
 BURST = 10_000  # chunks a second that no model writes: something has collected them
@@ -90,7 +90,7 @@ class Provider:
 
     def shown(self, text: str, width: int = WIDEST) -> str:
         """What others said, fit to be shown: no key, short, nothing that a terminal would obey."""
-        if len(self.secret) >= SHORTEST_KEY:
+        if len(self.secret) >= SHORTEST_SECRET:
             text = text.replace(self.secret, "***")
         plain = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         return plain if len(plain) <= width else f"{plain[:width]} ..."

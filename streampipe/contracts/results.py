@@ -69,7 +69,8 @@ class RunResult:
             the JSON value when it is a schema.
         tripwire: who blocked the run and why, if it was.
         error: what the run failed with, if it did.
-        retries: how many retries processors triggered.
+        retries: how often something was tried again: by processors, for an answer that broke or did
+            not fit, and by the model's own client.
         warnings: what models said they could not take, over all steps.
         response: what the provider said of its last response.
     """

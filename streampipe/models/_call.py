@@ -24,14 +24,13 @@ from streampipe.errors import (
     ProviderStreamError,
 )
 from streampipe.models._clock import Clock
-from streampipe.models._failures import provider_error
+from streampipe.models._failures import provider_error, request_id_of
 from streampipe.models._sse import EventStream
 from streampipe.models._transport import Timeout, Transport, TransportResponse
 
 FIRST_PAUSE = 0.5  # seconds; doubles with every attempt
 LONGEST_PAUSE = 60.0
 DRAIN = 0.2  # seconds to wait for the body's end after the protocol's: then the connection lives on
-SHORTEST_KEY = 8  # characters; what is shorter is no key, but a word such as "none" or "ollama"
 EXCERPT = 200  # characters of an answer that is no stream that an error shows
 LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
 
@@ -75,7 +74,8 @@ class ProviderCall:
         provider, model: for errors.
         url: the endpoint.
         headers: sent with every request; the key is among them.
-        secret: the key, to be cut out of whatever the provider says; empty without one.
+        secret: the key; empty without one.
+        secrets: the key and what else is secret in the headers: cut out of what the provider says.
         transport: the network.
         max_retries: how often a retryable failure is tried again before the first chunk.
         timeout: limits of the call.
@@ -86,6 +86,7 @@ class ProviderCall:
     url: str
     headers: Mapping[str, str] = field(repr=False)
     secret: str = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
     transport: Transport = field(repr=False)
     max_retries: int
     timeout: Timeout
@@ -118,7 +119,10 @@ class ProviderCall:
                         async for chunk in chunks:
                             released = True
                             yield chunk
-                    return
+                    return  # noqa: TRY300 - there is no attempt after one that ended well
+                except ModelError as error:
+                    error.request_id = error.request_id or request_id_of(response.headers)
+                    raise
                 finally:
                     await response.aclose()
             except ModelError as error:
@@ -148,7 +152,7 @@ class ProviderCall:
             timeout=self.timeout,
         )
         try:
-            kind = response.headers.get("content-type", "text/event-stream")
+            kind = response.headers.get("content-type") or "text/event-stream"
             if response.status != HTTPStatus.OK:
                 text = await self._text(response)
                 body = _parsed(text)
@@ -159,8 +163,7 @@ class ProviderCall:
                 )
             if not kind.lower().startswith("text/event-stream"):
                 text = await self._text(response)
-                msg = f"answered {kind!r} where an event stream was asked for: {text[:EXCERPT]!r}"
-                raise ProviderStreamError(msg, status=response.status, body=text)
+                raise _no_stream(text, kind, response)
         except BaseException:
             await response.aclose()
             raise
@@ -182,7 +185,11 @@ class ProviderCall:
         async with aclosing(_unbroken(response)) as body:
             while (data := await clock.within(anext(body, None))) is not None:
                 for event in events.feed(data):
-                    chunks = decoder.feed(event)
+                    try:
+                        chunks = decoder.feed(event)
+                    except ModelError as error:
+                        self._quote_no_secret(error, event)
+                        raise
                     if head is not None:
                         head += chunks
                         if all(isinstance(chunk, ResponseMetadata) for chunk in head):
@@ -212,23 +219,41 @@ class ProviderCall:
         except ModelError as error:
             pieces.append(f" [the rest is missing: {error}]".encode())
         # Replacing bad bytes is right here: it is a message for people, whatever was sent.
-        return str(_masked(b"".join(pieces).decode(errors="replace"), self.secret))
+        return str(_masked(b"".join(pieces).decode(errors="replace"), self.secrets))
+
+    def _quote_no_secret(self, error: ModelError, event: str) -> None:
+        """An excerpt may hold a part of a secret, which no search for the whole would find."""
+        if any(secret in event for secret in self.secrets):
+            error.args = ("an event was refused that quotes a secret; so it is not shown",)
+            error.body = None
 
     def _place(self, error: ModelError) -> None:
         """Name the model at fault, which nobody below knows, and keep the key to ourselves."""
         if not error.provider:
             error.provider, error.model = self.provider, self.model
-            error.args = (_masked(f"{self.provider}/{self.model}: {error}", self.secret),)
-            error.body = _masked(error.body, self.secret)
+            error.args = (_masked(f"{self.provider}/{self.model}: {error}", self.secrets),)
+            error.body = _masked(error.body, self.secrets)
 
 
-def _masked(value: Any, secret: str) -> Any:
-    """JSON values without a secret, wherever in them it stands."""
+def _masked(value: Any, secrets: tuple[str, ...]) -> Any:
+    """JSON values without secrets, wherever in them they stand."""
     if isinstance(value, str):
-        return value.replace(secret, "***") if len(secret) >= SHORTEST_KEY else value
+        for secret in secrets:
+            value = value.replace(secret, "***")
+        return value
     if isinstance(value, Mapping):
-        return {_masked(name, secret): _masked(inner, secret) for name, inner in value.items()}
-    return [_masked(inner, secret) for inner in value] if isinstance(value, list) else value
+        return {_masked(name, secrets): _masked(inner, secrets) for name, inner in value.items()}
+    return [_masked(inner, secrets) for inner in value] if isinstance(value, list) else value
+
+
+def _no_stream(text: str, kind: str, response: TransportResponse) -> ModelError:
+    """What a 200 is that is no event stream: the provider's own error, or a proxy's page."""
+    body = _parsed(text)
+    if isinstance(body, Mapping) and body.get("error"):
+        return provider_error(body, headers=response.headers)
+    msg = f"answered {kind!r} where an event stream was asked for: {text[:EXCERPT]!r}"
+    told = request_id_of(response.headers)
+    return ProviderStreamError(msg, status=response.status, body=text, request_id=told)
 
 
 def _json(body: Mapping[str, Any]) -> bytes:

@@ -16,6 +16,9 @@ from streampipe.models._http import HttpClient, HttpxTransport
 from streampipe.models._keys import bearer, checked_headers, key_from
 from streampipe.models._transport import Timeout, Transport
 
+SHORTEST_SECRET = 8  # characters; what is shorter is no key, but a word such as "none" or "ollama"
+_SECRET = {"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"}
+
 
 @dataclass(slots=True, frozen=True)
 class Home:
@@ -99,6 +102,7 @@ class HttpModel(ABC):
             url=base_url + self._path(),
             headers=checked_headers({**(headers or {}), **self._auth(api_key or "")}),
             secret=api_key or "",
+            secrets=_secrets(api_key, headers or {}),
             transport=transport or HttpxTransport(http_client, http2=http2),
             max_retries=max_retries,
             timeout=timeout if isinstance(timeout, Timeout) else Timeout.of(timeout),
@@ -148,6 +152,13 @@ class HttpModel(ABC):
     @abstractmethod
     def _decoder(self, warnings: list[str]) -> Decoder:
         """What makes chunks of the answer's events."""
+
+
+def _secrets(key: str | None, headers: Mapping[str, str]) -> tuple[str, ...]:
+    """What must not be told of what is sent: the key, and what stands where keys stand."""
+    given = [value.split()[-1:] for name, value in headers.items() if name.lower() in _SECRET]
+    found = [key or "", *(word for words in given for word in words)]
+    return tuple(secret for secret in found if len(secret) >= SHORTEST_SECRET)
 
 
 def _check(model_id: str, base_url: str, max_retries: int) -> None:

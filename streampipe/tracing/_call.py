@@ -10,6 +10,7 @@ from opentelemetry.trace import Span
 from opentelemetry.util.types import AttributeValue
 
 from streampipe.chunks import Chunk, FinishChunk, ResponseMetadata
+from streampipe.contracts.model import OnRetry
 from streampipe.errors import ModelError
 from streampipe.operators._core import Emit
 from streampipe.tracing._attributes import kind_of, provider_name, usage_attributes
@@ -85,11 +86,17 @@ class WatchedCall:
             span.set_attribute("gen_ai.output.messages", self._said.json(finish.reason))
         self._measure()
 
-    def retried(self, error: ModelError, pause: float) -> None:
-        """The model's client asks again, before any of the answer has come."""
-        self._span.add_event(
-            "streampipe.retry", {"error.type": kind_of(error), "streampipe.retry.pause": pause}
-        )
+    def retried_before(self, told: OnRetry | None) -> OnRetry:
+        """What is told when the model's client asks again: this span, then whoever was before."""
+
+        def retried(error: ModelError, pause: float) -> None:
+            self._span.add_event(
+                "streampipe.retry", {"error.type": kind_of(error), "streampipe.retry.pause": pause}
+            )
+            if told is not None:
+                told(error, pause)
+
+        return retried
 
     def failed(self, error: ModelError) -> None:
         """The model failed."""

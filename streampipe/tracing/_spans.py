@@ -192,7 +192,7 @@ class RunTrace:
             name = f"chat {named['gen_ai.request.model']}"
             with self._span(name, told, SpanKind.CLIENT, passing=Escape) as span:
                 call = WatchedCall(emit, span, self._instruments, named, content=self._content)
-                request.on_retry = call.retried
+                request.on_retry = call.retried_before(request.on_retry)
                 try:
                     finish = await work(call.push)
                     call.finished(finish)

@@ -107,6 +107,39 @@ async def test_error_processors_come_after_that() -> None:
     assert result.retries == 2
 
 
+async def test_each_step_has_the_model_s_retries() -> None:
+    """A long run may meet a broken answer in every step, once too often in none."""
+    steps: list[Any] = [
+        BROKEN,
+        [call("lookup", {"word": "a"})],
+        BROKEN,
+        [call("lookup", {"word": "b"})],
+    ]
+    async with ModelServer([*steps, BROKEN, ["done"]]) as server:
+        agent = Agent(model=server.model(max_retries=1), tools=[lookup_into([])])
+        result = await agent.generate("hi")
+    assert (result.text, result.retries, len(result.steps)) == ("done", 3, 3)
+
+
+async def test_what_the_client_tries_again_counts() -> None:
+    """The result says how often the model was asked again, by whomever."""
+    async with ModelServer([[fail(status=503)], [fail(status=503)], BROKEN, ["done"]]) as server:
+        result = await Agent(model=server.model()).generate("hi")
+        assert len(server.requests) == 4
+    assert result.retries == 3
+
+
+async def test_a_wait_that_is_too_long_is_the_error_processors_business() -> None:
+    """As for the client: nobody is kept waiting for hours, and nobody asks early."""
+    busy = b'data: {"error":{"code":429,"message":"slow","details":[{"retryDelay":"3600s"}]}}\n\n'
+    said = b'data: {"choices":[{"index":0,"delta":{"content":"x"}}]}\n\n'
+    async with ModelServer([said + busy]) as server:
+        with pytest.raises(ModelError) as caught:
+            await Agent(model=server.model()).generate("hi")
+        assert len(server.requests) == 1
+    assert caught.value.retry_after == 3600
+
+
 async def test_tools_run_once() -> None:
     """A broken second step asks for that step again: the tools of the first are done."""
     ran: list[str] = []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import json
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any
@@ -335,8 +336,53 @@ async def test_an_error_told_as_a_success_is_an_error() -> None:
     told = Response(
         b'{"error": {"message": "quota"}}', headers={"content-type": "application/json"}
     )
-    with pytest.raises(ProviderStreamError, match="quota"):
+    with pytest.raises(ProviderError, match="quota"):
         await collected(model_on(Network(told)))
+
+
+async def test_an_error_told_as_a_success_may_pass(waits: list[float]) -> None:
+    """It is the failure that it would be with its status: an overload is tried again."""
+    told = b'{"error": {"message": "try later", "type": "overloaded_error"}}'
+    kind = {"content-type": "application/json", "x-request-id": "r1"}
+    network = Network(Response(told, headers=kind), Response(told, headers=kind), Response(GOOD))
+    assert await collected(model_on(network))
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("body", [b"data: {oops\n\n", b": ping\n\n", b'data: {"error": "x"}\n\n'])
+async def test_a_failure_in_the_stream_has_the_request_s_id(body: bytes) -> None:
+    """Whoever asks the provider what happened needs it most when the answer broke."""
+    network = Network(Response(body, headers={"x-request-id": "r1"}))
+    with pytest.raises(ModelError) as caught:
+        await collected(model_on(network, max_retries=0))
+    assert caught.value.request_id == "r1"
+
+
+@pytest.mark.parametrize("place", [100, 118, 119, 120, 990, 1000])
+async def test_no_part_of_a_key_is_told(place: int) -> None:
+    """Where an excerpt ends within it, the rest is not shown either."""
+    key = "sk-0123456789abcdefghijklmnopqrstuvwxyz"
+    event = json.dumps({"error": {"message": "x" * place + key}}).encode()
+    for body in (b"data: " + event + b"\n\n", b"data: " + b"x" * place + key.encode() + b"\n\n"):
+        model = OpenAIChatModel("m", api_key=key, transport=Network(Response(body)), max_retries=0)
+        with pytest.raises(ModelError) as caught:
+            await collected(model)
+        assert "sk-0123" not in f"{caught.value} {caught.value.body}"
+
+
+async def test_a_token_in_a_header_is_as_secret_as_a_key() -> None:
+    """As with a cloud's own login, which is given in `headers=`."""
+    token = "ya29.0123456789"  # noqa: S105 - made up
+    quoted = Response(f'{{"error": {{"message": "bad {token}"}}}}'.encode(), status=401)
+    model = OpenAIChatModel(
+        "m",
+        base_url="http://127.0.0.1:9/v1",
+        headers={"Authorization": f"Bearer {token}"},
+        transport=Network(quoted),
+    )
+    with pytest.raises(ModelError) as caught:
+        await collected(model)
+    assert token not in f"{caught.value} {caught.value.body} {model!r} {vars(model)!r}"
 
 
 async def test_the_type_of_a_stream_is_read_as_http_says() -> None:
