@@ -164,7 +164,7 @@ def provider_error(
         message[:EXCERPT],
         status=status,
         body=body,
-        request_id=_request_id(headers) or details.get("request_id"),
+        request_id=request_id_of(headers) or details.get("request_id"),
         retry_after=waits,
         is_retryable=kind is not QuotaError
         and (issubclass(kind, _PASSING) if status is None else is_retryable(status)),
@@ -261,6 +261,7 @@ def _details(body: Any) -> Iterator[tuple[str, Any]]:
             yield "wait", detail["retryDelay"]
 
 
-def _request_id(headers: Mapping[str, str]) -> str | None:
+def request_id_of(headers: Mapping[str, str]) -> str | None:
+    """The provider's id of a request, by the names that providers give it."""
     names = ("x-request-id", "request-id", "apim-request-id", "x-goog-request-id")
     return next((headers[name] for name in names if name in headers), None)
