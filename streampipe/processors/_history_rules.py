@@ -179,7 +179,7 @@ HISTORY_RULES: tuple[HistoryRule, ...] = (
     HistoryRule(
         "same-role-in-a-row",
         joined,
-        _said(r"alternat(e|ing)\b", "roles? in a row", r"consecutive .{0,20}(messages|roles)"),
+        _said("must alternate", "alternat(e|ing) between", "roles in a row", "consecutive user"),
     ),
     HistoryRule("trailing-space", without_trailing_space),
     HistoryRule("empty-text", without_empty_text),

@@ -21,7 +21,8 @@ Matcher = type[BaseException] | str | Callable[[Exception], bool | Awaitable[boo
 def broke_off(error: Exception) -> bool:
     """Whether an answer broke in the middle, and may not the next time.
 
-    Then no client below has tried again: some of the answer had gone through its hands.
+    No client tries that again: some of the answer has gone through its hands. A model that says
+    nothing of it, since it is none of ours, is known by the end that its answer lacks.
     """
     if not isinstance(error, ModelError) or not error.is_retryable:
         return False
@@ -38,8 +39,8 @@ class StreamErrorRetry(Processor):
 
     A model's own client has tried again before, wherever it could: matchers that take in those
     failures too, such as `ServerError`, multiply its tries. All retries count towards the agent's
-    `max_processor_retries`. `generate()` has tried again by itself, as often as the model's
-    `max_retries` says, before it asks here.
+    `max_processor_retries`. `generate()` has tried again by itself, in each step as often as the
+    model's `max_retries` says, before it asks here.
 
     >>> import asyncio
     >>> from streampipe import Agent

@@ -142,6 +142,36 @@ async def test_a_route_may_be_a_router_id(monkeypatch: pytest.MonkeyPatch) -> No
         await said(ModelRouter([(0, "nobody/x")]))
 
 
+async def test_a_rejected_step_takes_its_route_again() -> None:
+    """The next attempt is the same step; the classifier is not asked once more."""
+
+    class Judge:
+        id = "judge"
+
+        def process_output_step(self, args: Any) -> None:
+            """Reject the first answer."""
+            if args.retry_count == 0:
+                args.abort("again", retry=True)
+
+    asked: list[int] = []
+
+    def first(args: ProcessInputStepArgs) -> str:
+        asked.append(args.step_number)
+        return "a"
+
+    model = Speaker("a")
+    for router in (ModelRouter([(0, model)]), ModelRouter({"a": model}, classify=first)):
+        agent = Agent(
+            model=Speaker("own"),
+            input_processors=[router],
+            output_processors=[Judge()],
+            max_processor_retries=1,
+        )
+        result = await agent.generate("hi")
+        assert (result.text, result.retries) == ("a", 1)
+    assert asked == [0]
+
+
 async def test_one_instance_serves_two_runs_at_a_time() -> None:
     """What was taken is the run's."""
     router = ModelRouter(

@@ -267,6 +267,7 @@ async def test_what_a_refusal_called_for_is_told() -> None:
     ("refusals", "calls"),
     [
         ([(400, "temperature is too high")], 1),
+        ([(400, "take an alternate model")], 1),
         ([(500, "roles must alternate")], 1),
         ([(400, "roles must alternate"), (400, "roles must alternate")], 2),
     ],
