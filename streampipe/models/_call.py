@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -30,7 +30,7 @@ from streampipe.models._transport import Timeout, Transport, TransportResponse
 
 FIRST_PAUSE = 0.5  # seconds; doubles with every attempt
 LONGEST_PAUSE = 60.0
-DRAIN = 0.2  # seconds to wait for the body's end after the protocol's: then the connection lives on
+DRAIN = 0.1  # seconds to wait for the body's end after the protocol's: then the connection lives on
 EXCERPT = 200  # characters of an answer that is no stream that an error shows
 LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
 
@@ -200,7 +200,7 @@ class ProviderCall:
                     if chunks:
                         clock.heard()
                 if decoder.done:
-                    await _drain(body)
+                    await _whole(_drain(body))
                     return
         for chunk in (head or []) + decoder.end():
             yield chunk
@@ -280,6 +280,20 @@ async def _unbroken(response: TransportResponse) -> AsyncGenerator[bytes, None]:
     except ModelConnectionError as error:
         msg = f"the connection broke in mid-stream ({error})"
         raise IncompleteStreamError(msg, is_retryable=True) from error
+
+
+async def _whole(work: Coroutine[Any, Any, None]) -> None:
+    """Do a short piece of work to its end, also when it is cancelled.
+
+    A connection of httpcore that is given back and cancelled at that moment stays in its pool,
+    neither free nor closed.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        raise
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:

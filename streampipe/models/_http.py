@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import ssl
 from collections.abc import AsyncGenerator, Mapping
+from typing import Any
 
 import httpx
 
@@ -38,6 +39,7 @@ ERRORS: dict[type[Exception], tuple[type[StreampipeError], bool]] = {
 }
 """What a failure of httpx is to us, and whether asking again may help: by the nearest class."""
 
+CONNECTED = 0.05  # seconds that a cancel waits for a connection to be made or to fail
 CAUGHT = (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL)
 
 
@@ -93,9 +95,44 @@ class HttpxTransport:
             request = client.build_request(
                 "POST", url, headers=dict(headers), content=content, timeout=limits
             )
-            return _Response(await client.send(request, stream=True), url)
+            return _Response(await _sent(client, request), url)
         except CAUGHT as error:
             raise translated(error, url) from error
+
+
+async def _sent(client: HttpClient, request: httpx.Request) -> httpx.Response:
+    """Send a request, and wait for the head of its answer.
+
+    A request that is cancelled between its connection and its first byte leaves the connection in
+    the pool of httpcore, open and of no use to anybody. So a cancel waits until that is over: for
+    the time of a connection, which on loopback is none; a slow one ends on its own.
+    """
+    begun = asyncio.Event()
+
+    async def trace(event: str, _info: Mapping[str, Any]) -> None:
+        if event.endswith("send_request_headers.started"):
+            begun.set()
+
+    request.extensions["trace"] = trace
+    sending = asyncio.ensure_future(client.send(request, stream=True))
+    try:
+        return await asyncio.shield(sending)
+    except asyncio.CancelledError:
+        ending = asyncio.ensure_future(_given_up(sending, begun))
+        await asyncio.wait({ending}, timeout=CONNECTED)
+        raise
+
+
+async def _given_up(sending: asyncio.Future[httpx.Response], begun: asyncio.Event) -> None:
+    """End a request that nobody waits for any more, once it can be ended."""
+    waiting: asyncio.Future[Any] = asyncio.ensure_future(begun.wait())
+    either: set[asyncio.Future[Any]] = {sending, waiting}
+    await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    sending.cancel()
+    await asyncio.wait(either)
+    if not sending.cancelled() and sending.exception() is None:
+        await sending.result().aclose()
 
 
 class _Response:

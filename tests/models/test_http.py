@@ -233,6 +233,33 @@ async def test_the_provider_sees_at_once_that_the_client_has_gone(
         assert not server.requests[0].completed
 
 
+@pytest.mark.parametrize("ticks", [*range(1, 40), 60, 100])
+async def test_a_call_that_is_cancelled_while_it_connects_leaves_nothing(ticks: int) -> None:
+    """Whenever it is cancelled: no task is left, and no connection that could serve nobody."""
+    async with ModelServer([["hi"], ["hi"]]) as server:
+        task = asyncio.create_task(collected(server.model()))
+        for _ in range(ticks):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        async with asyncio.timeout(5):
+            while _busy():  # noqa: ASYNC110 - it takes some turns of the loop, and tells nobody
+                await asyncio.sleep(0.001)
+        assert asyncio.all_tasks() - {asyncio.current_task()} <= server._tasks
+
+
+def _busy() -> list[Any]:
+    """The connections of this loop's pool that could serve nobody."""
+    pool = _http._pools.get(asyncio.get_running_loop())
+    clients = pool.clients.values() if pool is not None else ()
+    return [
+        connection
+        for client in clients
+        for connection in client._transport._pool.connections  # type: ignore[attr-defined]  # to see
+        if not connection.is_available() and not connection.is_closed()
+    ]
+
+
 async def test_a_connection_serves_the_next_call() -> None:
     """A stream that was read to its end leaves its connection for the next one."""
     async with ModelServer([["hi"]], repeat=True) as server:
