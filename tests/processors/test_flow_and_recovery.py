@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -21,7 +22,8 @@ from streampipe.processors import (
     ToolCallFilter,
     ToolSearch,
 )
-from streampipe.testing import ScriptedModel, call, fail, run_virtual, turn
+from streampipe.testing import ModelServer, ScriptedModel, call, fail, run_virtual, turn
+from streampipe.testing._protocols import PROTOCOLS, ProtocolName
 from streampipe.tools import tool
 from tests.processors.conversations import answered, sent, used
 
@@ -125,3 +127,21 @@ def test_one_run_takes_them_all() -> None:
     assert [request.settings["seed"] for request in model.requests] == [0, 1, 1, 2]
     assert sent(model.requests[3])[:2] == ["user: one", "user: two"]
     assert sent(model.requests[3])[-1] == "tool: result now"
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_it_works_over_http(protocol: ProtocolName) -> None:
+    """A connection that breaks in mid-stream, and a refusal, as a real client tells of them."""
+    refusal = fail(status=400, body={"error": {"message": "roles must alternate"}})
+    async with ModelServer([["half an", fail()], ["whole"], [refusal], ["joined"]]) as server:
+        agent = Agent(
+            model=server.model(protocol=protocol),
+            error_processors=[StreamErrorRetry(delay=0), ProviderHistoryCompat()],
+        )
+        async with agent.stream("hi") as run:
+            assert ("".join([text async for text in run.text_stream]))[-5:] == "whole"
+            broken = await run.result()
+        refused = await agent.generate(["one", "two"])
+    assert (broken.text, broken.retries) == ("whole", 1)
+    assert (refused.text, refused.retries) == ("joined", 1)
+    assert r"one\n\ntwo" in json.dumps(server.requests[-1].body)
