@@ -14,8 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from streampipe.contracts import ModelRequest, ToolChoice, ToolSpec
 from streampipe.errors import ConfigurationError
 from streampipe.messages import (
@@ -33,6 +31,7 @@ from streampipe.models._encoding import (
     base64_of,
     chosen_tool,
     json_text,
+    jsonable,
     left_out,
     options_of,
     own_metadata,
@@ -266,7 +265,7 @@ class _Conversation:
                 "and so was its result",
             )
             return []
-        args = to_jsonable_python(part.args, fallback=str, bytes_mode="base64")
+        args = jsonable(part.args)
         if args is not None and not isinstance(args, dict):
             self._told.append(
                 f"the arguments of a call of {part.tool_name!r} were left out: they must be an "

@@ -16,46 +16,84 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
-from streampipe.messages import new_id
-from streampipe.models._decoding import EXCERPT, Parts, count, object_of, parsed, tool_call, typed
+from streampipe.models._decoding import (
+    EXCERPT,
+    CallIds,
+    EventDecoder,
+    Parts,
+    count,
+    parsed,
+    tool_call,
+    typed,
+)
 from streampipe.models._failures import provider_error
 
 REASONS: Mapping[str, str] = {
     "stop": "stop",
     "length": "length",
+    "model_length": "length",  # Mistral's: the context is full
     "tool_calls": "tool-calls",
     "function_call": "tool-calls",
     "content_filter": "content-filter",
 }
 _REASONING = ("reasoning_content", "reasoning")
+_WHOLE = ("stop", "tool-calls")  # what an answer ends with that was not cut off
+_FAILED = "the answer broke off with the finish reason 'error'"
 THINK, CLOSE = "<think>", "</think>"  # how some servers pass reasoning on, inline
 
 
 class _Call:
-    """A tool call in the making; it is announced once its name is known."""
+    """A tool call in the making; it is announced once its name is known.
 
-    __slots__ = ("id", "name", "pieces", "size")
+    Attributes:
+        id: its own.
+        told: the id that the server gave; another call may have it too.
+        name: of the tool.
+        pieces: of the arguments.
+        is_placed: whether it has an index.
+    """
 
-    def __init__(self, call_id: str) -> None:
+    __slots__ = ("_size", "id", "is_placed", "name", "pieces", "told")
+
+    def __init__(self, call_id: str, told: str) -> None:
         self.id = call_id
+        self.told = told
         self.name = ""
         self.pieces: list[str] = []
-        self.size = 0
+        self.is_placed = False
+        self._size = 0
 
     def add(self, text: str) -> bool:
         """Take a piece of the arguments, unless it says again what is already there as a whole.
 
-        Some servers close a call so. An object after an object is no JSON, so nothing is lost; and
-        the lengths tell before anything is joined or parsed.
+        Some servers close a call so. The lengths tell before anything is joined or parsed.
         """
-        if len(text) == self.size and text == "".join(self.pieces) and parsed(text) is not None:
-            return False
+        if len(text) * 4 >= self._size and self._is_after_object(text):  # white space may differ
+            said = parsed(text)
+            if said is not None and said == parsed("".join(self.pieces)):
+                return False
         self.pieces.append(text)
-        self.size += len(text)
+        self._size += len(text)
         return True
 
+    def is_other(self, told: str, name: str, text: str) -> bool:
+        """Whether what has a name of its own begins another call, at the place of this one."""
+        if not self.name:
+            return False
+        if name != self.name or told not in ("", self.told):
+            return True
+        if not self._is_after_object(text):
+            return False
+        there = parsed("".join(self.pieces))
+        return there is not None and there != parsed(text)
 
-class ChatDecoder:
+    def _is_after_object(self, text: str) -> bool:
+        """Whether this is an object right behind an object's end, which is no JSON."""
+        before = self.pieces[-1].rstrip()[-1:] if self.pieces else ""
+        return before == "}" and text.lstrip()[:1] == "{"
+
+
+class ChatDecoder(EventDecoder):
     """Events to chunks. Pure, and linear in the length of the stream.
 
     Attributes:
@@ -69,7 +107,7 @@ class ChatDecoder:
             provider: named in the metadata.
             warnings: what the request had to leave out, for the metadata.
         """
-        self.done = False
+        super().__init__()
         self._provider = provider
         self._warnings = list(warnings)
         self._begun = False
@@ -79,34 +117,24 @@ class ChatDecoder:
         self._reasoned: dict[str, Any] = {}  # what is noted of the reasoning
         self._details: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._calls: list[_Call] = []
-        self._by_key: dict[int | str, _Call] = {}  # the newest call of an index or id
+        self._by_index: dict[int | str, _Call] = {}  # the newest call of each
+        self._by_id: dict[str, _Call] = {}
+        self._ids = CallIds()
         self._sources: set[str] = set()
         self._reason: str | None = None
         self._usage: Usage | None = None
 
-    def feed(self, event: str) -> list[Chunk]:
-        """The chunks of one event.
-
-        Raises:
-            ProviderStreamError: the event is no JSON object, or has a field of a type that the
-                protocol does not know.
-            ProviderError: it is the provider's own error.
-        """
+    def _chunks(self, event: str) -> list[Chunk]:
         if self.done:
             return []
         if event.strip() == "[DONE]":
             return self._finish()
-        data = object_of(event)
+        data = self._object(event)
         if data.get("error") or data.get("object") == "error":
             raise provider_error(data)
         return self._event(data)
 
-    def end(self) -> list[Chunk]:
-        """The last chunks, when the connection has ended.
-
-        Raises:
-            IncompleteStreamError: neither `[DONE]` nor a finish reason came before.
-        """
+    def _last(self) -> list[Chunk]:
         if self.done:
             return []
         if self._reason is None:
@@ -119,18 +147,24 @@ class ChatDecoder:
         choices = typed(data.get("choices"), list, "choices")
         if not self._begun and (choices or data.get("id")):  # a filter's report has neither
             self._begin(data, out)
-        usage = data.get("usage") or typed(data.get("x_groq"), dict, "x_groq").get("usage")
-        if usage:  # the last one counts: some servers send a running total with every event
-            self._usage = _usage(usage)
+        self._count(data.get("usage") or typed(data.get("x_groq"), dict, "x_groq").get("usage"))
         if "citations" in data:
             self._source(data["citations"], out)
         for item in choices:
             choice = typed(item, dict, "choices[]")
             if choice.get("index"):
                 continue  # an alternative answer (`n` > 1): a run has one
+            self._count(choice.get("usage"))
             self._delta(typed(choice.get("delta"), dict, "delta"), out)
             self._reason = typed(choice.get("finish_reason"), str, "finish_reason") or self._reason
+            if self._reason == "error":
+                raise provider_error(choice if choice.get("error") else {"error": _FAILED})
         return out
+
+    def _count(self, usage: Any) -> None:
+        """Take usage; the last one counts: some servers send a running total with every event."""
+        if usage:
+            self._usage = _usage(usage)
 
     def _begin(self, data: Mapping[str, Any], out: list[Chunk]) -> None:
         self._begun = True
@@ -248,7 +282,7 @@ class ChatDecoder:
         call_id = typed(item.get("id"), str, "tool_calls[].id")
         name = typed(function.get("name"), str, "tool_calls[].function.name")
         text = typed(function.get("arguments"), str, "tool_calls[].function.arguments")
-        call = self._call_of(item.get("index"), call_id, name)
+        call = self._call_of(item.get("index"), call_id, name, text)
         fresh = call.add(text) if text else False
         if name and not call.name:
             call.name = name
@@ -258,24 +292,39 @@ class ChatDecoder:
         elif fresh and call.name:
             out.append(ToolCallDelta(call.id, text))
 
-    def _call_of(self, index: Any, call_id: str, name: str) -> _Call:
+    def _call_of(self, index: Any, told: str, name: str, text: str) -> _Call:
         """The call that a delta belongs to.
 
-        By its index, or its id where there is no index; with neither, it goes on with the newest
-        call. A delta that brings a name and has no place, or brings another id too, begins a call
-        (seen with parallel calls, all at index 0). Another id without a name begins none: some
-        servers change ids as they go.
+        A delta that brings a name may begin another call at the place of one that has a name: with
+        another id, another name or another object for its arguments (seen with parallel calls, all
+        at index 0). Another id without a name begins none: some servers change ids as they go.
         """
-        key: int | str = index if isinstance(index, int | str) else call_id
-        call = self._by_key.get(key) if key != "" else next(reversed(self._calls), None)
-        if call is not None and name and call.name and (key == "" or call_id not in ("", call.id)):
+        place = index if isinstance(index, int | str) else None
+        call = self._known(place, told, name)
+        if call is not None and name and call.is_other(told, name, text):
             call = None
         if call is None:
-            call = _Call(call_id or f"call_{new_id()}")
+            call = _Call(self._ids.of(told), told)
             self._calls.append(call)
-            if key != "":
-                self._by_key[key] = call
+        if place is not None:
+            call.is_placed = True
+            self._by_index[place] = call
+        if told:
+            self._by_id[told] = call
         return call
+
+    def _known(self, place: int | str | None, told: str, name: str) -> _Call | None:
+        """The call at an index, else of an id, else the newest that a nameless delta goes on with.
+
+        A call that has an index is found at another one by nothing: it is another call's.
+        """
+        if place is not None and place in self._by_index:
+            return self._by_index[place]
+        call = self._by_id.get(told)
+        if call is None and self._calls and (place is None or not told):
+            newest = self._calls[-1]
+            call = None if name and newest.name else newest
+        return None if call is not None and call.is_placed and place is not None else call
 
     def _source(self, found: Any, out: list[Chunk]) -> None:
         """Sources: `citations` are addresses, all of them with every event; annotations objects."""
@@ -299,14 +348,15 @@ class ChatDecoder:
         if not self._begun:
             self._begin({}, out)
         self._close(out)
+        reason = REASONS.get(self._reason or "", "other")
         for call in self._calls:
             if not call.name:
                 msg = f"a tool call has no name: {''.join(call.pieces)[:EXCERPT]!r}"
                 raise ProviderStreamError(msg)
-            whole = tool_call(call.id, call.name, "".join(call.pieces))
+            text = "".join(call.pieces)
+            whole = tool_call(call.id, call.name, text, is_cut=reason not in _WHOLE)
             out += (ToolCallInputEnd(call.id), whole)
-        raw = self._reason
-        out.append(FinishChunk(REASONS.get(raw or "", "other"), self._usage, raw_reason=raw))
+        out.append(FinishChunk(reason, self._usage, raw_reason=self._reason))
         self.done = True
         return out
 

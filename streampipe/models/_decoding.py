@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import reprlib
+from abc import ABC, abstractmethod
 from typing import Any, TypeVar
 
 import orjson
@@ -19,6 +20,9 @@ from streampipe.chunks import (
     ToolCall,
 )
 from streampipe.errors import ProviderStreamError
+from streampipe.messages import new_id
+from streampipe.models import _surrogates
+from streampipe.models._surrogates import Halves, whole
 
 DEEPEST = 250  # lists and objects in one another; whoever walks through them needs a stack
 EXCERPT = 120  # characters of an event that an error shows
@@ -29,26 +33,90 @@ _PARTS: dict[str, tuple[type[Any], type[Any], type[Any]]] = {
 T = TypeVar("T")
 
 
-def object_of(event: str) -> dict[str, Any]:
-    """An event's data as the JSON object that it has to be.
+class EventDecoder(ABC):
+    """A protocol's events to chunks, every character of their texts whole.
 
-    Raises:
-        ProviderStreamError: it is none.
+    Attributes:
+        done: the protocol's end was seen.
     """
-    try:
-        data = orjson.loads(event)
-    except orjson.JSONDecodeError as error:
-        data, why = None, f"an event is no JSON ({error})"
-    else:
-        why = "an event must be a JSON object"
-    if isinstance(data, dict) and event.count("[") + event.count("{") > DEEPEST:
+
+    def __init__(self) -> None:
+        """Start before the first event."""
+        self.done = False
+        self._halves: Halves | None = None  # from the first half of a character on
+
+    def feed(self, event: str) -> list[Chunk]:
+        """The chunks of one event.
+
+        Raises:
+            ProviderStreamError: the event is no JSON object, or not what the protocol allows.
+            ProviderError: it is the provider's own error.
+        """
+        chunks = self._chunks(event)
+        return chunks if self._halves is None else self._halves.joined(chunks)
+
+    def end(self) -> list[Chunk]:
+        """The last chunks, when the connection has ended.
+
+        Raises:
+            IncompleteStreamError: it ended before the protocol did.
+        """
+        chunks = self._last()
+        return chunks if self._halves is None else self._halves.joined(chunks)
+
+    @abstractmethod
+    def _chunks(self, event: str) -> list[Chunk]:
+        """The chunks of one event."""
+
+    @abstractmethod
+    def _last(self) -> list[Chunk]:
+        """The last chunks."""
+
+    def _object(self, event: str) -> dict[str, Any]:
+        """An event's data as the JSON object that it has to be.
+
+        Raises:
+            ProviderStreamError: it is none.
+        """
         try:
-            orjson.dumps(data)  # it writes nothing that is deeper
-        except TypeError:
-            data, why = None, "an event is nested too deep"
-    if not isinstance(data, dict):  # the decoder's error would carry the whole event: not chained
-        raise ProviderStreamError(f"{why}: {event[:EXCERPT]!r}")
-    return data
+            data = orjson.loads(event)
+        except orjson.JSONDecodeError as error:
+            data = self._with_halves(event)
+            why = f"an event is no JSON ({error})"
+        else:
+            why = "an event must be a JSON object"
+        if isinstance(data, dict) and event.count("[") + event.count("{") > DEEPEST:
+            try:
+                orjson.dumps(data)  # it writes nothing that is deeper
+            except TypeError:
+                data, why = None, "an event is nested too deep"
+        if not isinstance(data, dict):  # the parser's error would carry the event: not chained
+            raise ProviderStreamError(f"{why}: {event[:EXCERPT]!r}")
+        return data
+
+    def _with_halves(self, event: str) -> Any:
+        """An event that is no JSON but for halves of characters; None if it is none at all."""
+        try:
+            data = _surrogates.loads(event, is_event=True)
+        except ValueError:
+            return None
+        self._halves = self._halves or Halves()
+        return data
+
+
+class CallIds:
+    """The ids of an answer's calls: each call has one of its own."""
+
+    def __init__(self, prefix: str = "call_") -> None:
+        """Start with none; `prefix` is how ids of our making begin."""
+        self._prefix = prefix
+        self._taken: set[str] = set()
+
+    def of(self, told: str) -> str:
+        """The id of a new call: as the provider told it, unless it is empty or another call's."""
+        call_id = f"{self._prefix}{new_id()}" if not told or told in self._taken else told
+        self._taken.add(call_id)
+        return call_id
 
 
 def typed(value: Any, kind: type[T], where: str) -> T:
@@ -77,16 +145,29 @@ def parsed(text: str) -> Any:
     """
     try:
         return from_json(text, allow_inf_nan=False)
+    except (TypeError, ValueError):  # it calls a text with half a character no text
+        pass
+    try:
+        return _surrogates.loads(text)
     except ValueError:
         return None
 
 
-def tool_call(call_id: str, name: str, text: str, **more: Any) -> ToolCall:
-    """A whole tool call from its arguments as JSON text; none at all are an empty object."""
+def tool_call(call_id: str, name: str, text: str, *, is_cut: bool = False, **more: Any) -> ToolCall:
+    """A tool call from its arguments as JSON text; none at all are an empty object.
+
+    Args:
+        call_id: its id.
+        name: of the tool.
+        text: the arguments.
+        is_cut: whether the answer may have ended before the call did. What it did not get to the
+            end of must not run, least of all without arguments: it is told as text.
+        more: further fields.
+    """
     if text.strip() in ("", "null"):  # how servers write a call without arguments
-        return ToolCall(call_id, name, {}, **more)
+        return ToolCall(call_id, name, *((None, text) if is_cut else ({}, None)), **more)
     args = parsed(text)
-    return ToolCall(call_id, name, args, text if args is None else None, **more)
+    return ToolCall(call_id, name, args, whole(text) if args is None else None, **more)
 
 
 class Parts:

@@ -24,8 +24,7 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
-from streampipe.messages import new_id
-from streampipe.models._decoding import EXCERPT, Parts, count, object_of, typed
+from streampipe.models._decoding import EXCERPT, CallIds, EventDecoder, Parts, count, typed
 from streampipe.models._failures import provider_error
 from streampipe.models._google_arguments import PartialArguments
 
@@ -70,10 +69,11 @@ _MARKS = frozenset({"text", "thought", "thoughtSignature"})
 class _Call:
     """A call whose arguments may come in pieces."""
 
-    __slots__ = ("arguments", "id", "name", "sent", "signature", "text")
+    __slots__ = ("arguments", "id", "name", "sent", "signature", "text", "told")
 
-    def __init__(self, call_id: str, name: str) -> None:
+    def __init__(self, call_id: str, told: str, name: str) -> None:
         self.id = call_id
+        self.told = told  # the provider's id; another call may have it too
         self.name = name
         self.signature = ""
         self.arguments = PartialArguments()
@@ -87,7 +87,7 @@ class _Call:
         return text
 
 
-class GoogleDecoder:
+class GoogleDecoder(EventDecoder):
     """Events to chunks. Pure, and linear in the length of the stream.
 
     The protocol has no end marker: a finish reason, then the end of the body. So `done` is true
@@ -104,32 +104,26 @@ class GoogleDecoder:
             provider: named in the metadata; what has to go back to it is noted under this name.
             warnings: what the request had to leave out, for the metadata.
         """
-        self.done = False
+        super().__init__()
         self._provider = provider
         self._warnings = list(warnings)
         self._begun = False
         self._parts = Parts()
         self._call: _Call | None = None  # the call whose arguments are still to come
         self._called = False  # a function of the caller's
-        self._run: ToolCall | None = None  # the newest one that ran at the provider
+        self._ids = CallIds()
+        self._run: tuple[str, ToolCall] | None = None  # the newest at the provider, and its id
         self._sources: set[str] = set()
         self._reason = ""
         self._is_blocked = False
         self._usage: dict[str, Any] = {}
         self._notes: dict[str, Any] = {}
 
-    def feed(self, event: str) -> list[Chunk]:
-        """The chunks of one event.
-
-        Raises:
-            ProviderStreamError: the event is no JSON object, or has a field of a type that the
-                protocol does not know.
-            ProviderError: it is the provider's own error.
-        """
+    def _chunks(self, event: str) -> list[Chunk]:
         out: list[Chunk] = []
         if self.done:
             return out
-        data = _response(event)
+        data = self._response(event)
         if not self._begun:
             self._begin(data, out)
         for candidate in typed(data.get("candidates"), list, "candidates"):
@@ -140,12 +134,7 @@ class GoogleDecoder:
             self._feedback(data["promptFeedback"])
         return out
 
-    def end(self) -> list[Chunk]:
-        """The last chunks, when the connection has ended.
-
-        Raises:
-            IncompleteStreamError: no finish reason came before.
-        """
+    def _last(self) -> list[Chunk]:
         out: list[Chunk] = []
         if self.done:
             return out
@@ -162,6 +151,18 @@ class GoogleDecoder:
         out.append(FinishChunk(reason, _usage(self._usage), notes, raw))
         self.done = True
         return out
+
+    def _response(self, event: str) -> dict[str, Any]:
+        """An event's data, which is no error: those come as an object, or as a list of one."""
+        if event[:1] == "[":
+            items = _parsed(event)
+            first = items[0] if isinstance(items, list) and items else None
+            if isinstance(first, dict) and "error" in first:
+                raise provider_error(items)
+        data = self._object(event)
+        if data.get("error"):
+            raise provider_error(data)
+        return data
 
     def _begin(self, data: Mapping[str, Any], out: list[Chunk]) -> None:
         self._begun = True
@@ -305,9 +306,11 @@ class GoogleDecoder:
         args = typed(value.get("args"), dict, "functionCall.args")
         pieces = typed(value.get("partialArgs"), list, "functionCall.partialArgs")
         call = self._call
-        if name and not (call is not None and call_id == call.id and name == call.name):
+        if name and not (
+            call is not None and call_id == call.told and call_id and name == call.name
+        ):
             self._end_call(out)
-            call = self._call = _Call(call_id or f"call_{new_id()}", name)
+            call = self._call = _Call(self._ids.of(call_id), call_id, name)
             self._called = True
             out.append(ToolCallInputStart(call.id, name))
         if call is None:
@@ -354,26 +357,28 @@ class GoogleDecoder:
     def _run_begins(
         self, kind: str, tool: str, value: dict[str, Any], signature: str, out: list[Chunk]
     ) -> None:
-        call_id = typed(value.get("id"), str, f"{kind}.id") or f"call_{new_id()}"
+        told = typed(value.get("id"), str, f"{kind}.id")
+        call_id = self._ids.of(told)
         args = value
         if kind == "toolCall":
             args = typed(value.get("args"), dict, "toolCall.args")
         noted = self._signed(signature, **{kind: value})
-        self._run = ToolCall(call_id, tool, args, provider_executed=True, provider_metadata=noted)
+        run = ToolCall(call_id, tool, args, provider_executed=True, provider_metadata=noted)
+        self._run = (told, run)
         out += (
             ToolCallInputStart(call_id, tool, provider_executed=True),
             ToolCallDelta(call_id, _json(args, kind)),
             ToolCallInputEnd(call_id),
-            self._run,
+            run,
         )
 
     def _run_ends(self, kind: str, value: dict[str, Any], signature: str, out: list[Chunk]) -> None:
         """A result, as it came; its signature stands in it, since a stored result has no other."""
         call_id = typed(value.get("id"), str, f"{kind}.id")
-        run = self._run
-        if run is None or call_id not in ("", run.tool_call_id):
+        told, run = self._run or ("", None)
+        if run is None or call_id not in ("", told):
             tool = typed(value.get("toolType"), str, f"{kind}.toolType").lower()
-            run = ToolCall(call_id or f"call_{new_id()}", tool or CODE)
+            run = ToolCall(call_id or self._ids.of(""), tool or CODE)
         out.append(
             ToolResult(
                 run.tool_call_id,
@@ -386,23 +391,11 @@ class GoogleDecoder:
         )
 
 
-def _response(event: str) -> dict[str, Any]:
-    """An event's data, which is no error: those come as an object, or as a list of one."""
-    if event[:1] == "[":
-        items = _parsed(event)
-        if isinstance(items, list) and items and isinstance(items[0], dict) and "error" in items[0]:
-            raise provider_error(items)
-    data = object_of(event)
-    if data.get("error"):
-        raise provider_error(data)
-    return data
-
-
 def _parsed(text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        return None  # `object_of` says what is wrong
+        return None  # `_object` says what is wrong
 
 
 def _json(value: Any, where: str) -> str:

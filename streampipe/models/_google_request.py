@@ -11,8 +11,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import to_jsonable_python
-
 from streampipe.contracts import ModelRequest, ToolChoice, ToolSpec
 from streampipe.errors import ConfigurationError
 from streampipe.messages import (
@@ -29,6 +27,7 @@ from streampipe.models._encoding import (
     base64_of,
     chosen_tool,
     json_text,
+    jsonable,
     left_out,
     options_of,
     own_metadata,
@@ -340,7 +339,7 @@ def _plain(value: Any) -> Any:
 
     Unlike other protocols, which carry arguments and results as text, this one has them as values.
     """
-    return _narrow(to_jsonable_python(value, fallback=str, bytes_mode="base64"))
+    return _narrow(jsonable(value))
 
 
 def _narrow(value: Any) -> Any:

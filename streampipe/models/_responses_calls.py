@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -17,8 +18,7 @@ from streampipe.chunks import (
     ToolResult,
 )
 from streampipe.errors import ProviderStreamError
-from streampipe.messages import new_id
-from streampipe.models._decoding import EXCERPT, tool_call, typed
+from streampipe.models._decoding import EXCERPT, CallIds, tool_call, typed
 
 
 class CallKind(NamedTuple):
@@ -54,6 +54,7 @@ CALLS: Mapping[str, CallKind] = {
     "tool_search_call": CallKind("tool_search", ("arguments",)),
     "web_search_call": CallKind("web_search", ("action",), has_result=True),
 }
+_CUT = ("cancelled", "in_progress", "incomplete")  # what an item's status is that has no end
 _TEXTS = (("code",), ("input",))  # come in pieces of bare text
 
 
@@ -61,20 +62,34 @@ class Call:
     """A call in the making.
 
     Attributes:
-        id: of the call; the item's own where it has none for the call.
+        id: the call's own.
+        told: the provider's id of the call, else of its item; another call may have it too.
         name: of the tool; empty until it is known and the call announced.
         is_ours: whether the caller runs it.
     """
 
-    __slots__ = ("_kind", "_pieces", "_prefix", "_provider", "_type", "id", "is_ours", "name")
+    __slots__ = (
+        "_kind",
+        "_pieces",
+        "_prefix",
+        "_provider",
+        "_type",
+        "id",
+        "is_ours",
+        "name",
+        "told",
+    )
 
-    def __init__(self, item_type: str, item: Mapping[str, Any], provider: str) -> None:
+    def __init__(
+        self, item_type: str, item: Mapping[str, Any], provider: str, call_ids: CallIds
+    ) -> None:
         """Begin with what the item says at first."""
         kind = self._kind = CALLS[item_type]
         self._type = item_type
         self._provider = provider
         ids = (typed(item.get(name), str, f"item.{name}") for name in ("call_id", "id"))
-        self.id = next(filter(None, ids), "") or f"call_{new_id()}"
+        self.told = next(filter(None, ids), "")
+        self.id = call_ids.of(self.told)
         self.name = ""
         self.is_ours = kind.is_ours
         if kind.name == "shell":  # in a container of the provider, or on the caller's machine
@@ -99,28 +114,35 @@ class Call:
     def add(self, text: str, out: list[Chunk]) -> None:
         """Take a piece of the input, and pass it on as a piece of the arguments."""
         if self._prefix:
-            text = orjson.dumps(text).decode()[1:-1]
+            text = _escaped(text)
             text = text if self._pieces else self._prefix + text
         self._piece(text, out)
 
     def finish(self, item: dict[str, Any], out: list[Chunk]) -> None:
         """Tell the whole call, and what came of it where the item has that.
 
+        One of the caller's that was cut off must not run: its arguments are told as text.
+
+        Args:
+            item: as it is at its end; empty if that never came.
+            out: is given the chunks.
+
         Raises:
             ProviderStreamError: it has no name.
         """
+        is_cut = self.is_ours and item.get("status", "" if item else "incomplete") in _CUT
         self.announce(item, out)
         if not self.name:
             msg = f"a {self._type} has no name: {''.join(self._pieces)[:EXCERPT]!r}"
             raise ProviderStreamError(msg)
-        if self._prefix and self._pieces:
+        if self._prefix and self._pieces and not is_cut:
             self._piece('"}', out)
         elif not self._pieces and isinstance(text := item.get("arguments"), str) and text:
             self._piece(text, out)
         data = item.get("result") if self._kind.name == "image_generation" else None
         if data is not None:  # an image goes as a file, once
             item = {name: value for name, value in item.items() if name != "result"}
-        out += (ToolCallInputEnd(self.id), self._whole(item))
+        out += (ToolCallInputEnd(self.id), self._whole(item, is_cut=is_cut))
         if self._kind.has_result and item:
             out.append(self.result(item))
         if isinstance(data, str) and data:
@@ -135,6 +157,11 @@ class Call:
         )
 
     @property
+    def has_input(self) -> bool:
+        """Whether a piece of its input has come."""
+        return bool(self._pieces)
+
+    @property
     def _executed(self) -> bool | None:
         return None if self.is_ours else True
 
@@ -143,7 +170,7 @@ class Call:
         if self.name:
             out.append(ToolCallDelta(self.id, text))
 
-    def _whole(self, item: Mapping[str, Any]) -> ToolCall:
+    def _whole(self, item: Mapping[str, Any], *, is_cut: bool) -> ToolCall:
         """The call as its item tells it, else as its pieces do."""
         inputs = self._kind.inputs
         fields = {name: item[name] for name in inputs if item.get(name) is not None}
@@ -153,10 +180,10 @@ class Call:
             "provider_executed": self._executed,
             "provider_metadata": {self._provider: noted} if noted else None,
         }
-        if isinstance(args, dict) and (args or not self._pieces):
+        if isinstance(args, dict) and (args or not self._pieces) and not is_cut:
             return ToolCall(self.id, self.name, args, **more)
         text = args if isinstance(args, str) and args else "".join(self._pieces)
-        return tool_call(self.id, self.name, text, **more)
+        return tool_call(self.id, self.name, text, is_cut=is_cut, **more)
 
     def _noted(self, item: Mapping[str, Any]) -> dict[str, Any]:
         """What has to be known to tell the call again: of most kinds, the whole item."""
@@ -165,3 +192,11 @@ class Call:
         if self._type == "image_generation_call":
             return {"type": self._type}  # the file has the item
         return {"item": item} if item else {}
+
+
+def _escaped(text: str) -> str:
+    """A text as it stands between the quotes of JSON, also with half a character at its edge."""
+    try:
+        return orjson.dumps(text).decode()[1:-1]
+    except TypeError:
+        return json.dumps(text)[1:-1]

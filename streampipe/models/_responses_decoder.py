@@ -26,7 +26,7 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.errors import IncompleteStreamError
-from streampipe.models._decoding import count, object_of, typed
+from streampipe.models._decoding import CallIds, EventDecoder, count, typed
 from streampipe.models._failures import provider_error
 from streampipe.models._responses_calls import CALLS, Call
 
@@ -78,7 +78,7 @@ class _Part:
         self.place = place
 
 
-class ResponsesDecoder:
+class ResponsesDecoder(EventDecoder):
     """Events to chunks. Pure, and linear in the length of the stream.
 
     An item is found by its id or by its index in the answer, as some servers give it another id in
@@ -95,7 +95,7 @@ class ResponsesDecoder:
             provider: named in the metadata; what it has to be sent again stands under its name.
             warnings: what the request had to leave out, for the metadata.
         """
-        self.done = False
+        super().__init__()
         self._provider = provider
         self._warnings = list(warnings)
         self._begun = False
@@ -109,18 +109,12 @@ class ResponsesDecoder:
         self._waiting: dict[str, Call] = {}  # the provider's calls, by id and type of the item
         self._sources: set[str] = set()
         self._called = False
+        self._ids = CallIds()
 
-    def feed(self, event: str) -> list[Chunk]:
-        """The chunks of one event.
-
-        Raises:
-            ProviderStreamError: the event is no JSON object, or has a field of a type that the
-                protocol does not know.
-            ProviderError: it is the provider's own error.
-        """
+    def _chunks(self, event: str) -> list[Chunk]:
         if self.done or (event[:1] != "{" and event.strip() == "[DONE]"):
             return []  # `[DONE]` is the end of another protocol
-        data = object_of(event)
+        data = self._object(event)
         kind = data.get("type")
         out: list[Chunk] = []
         handler = self._handlers.get(kind) if isinstance(kind, str) else None
@@ -132,12 +126,7 @@ class ResponsesDecoder:
             out.insert(0, self._metadata({}))
         return out
 
-    def end(self) -> list[Chunk]:
-        """Nothing: all is said when the protocol ends.
-
-        Raises:
-            IncompleteStreamError: the connection ended before.
-        """
+    def _last(self) -> list[Chunk]:
         if not self.done:
             msg = "the stream stopped without response.completed or another end of the answer"
             raise IncompleteStreamError(msg, is_retryable=True)
@@ -178,7 +167,7 @@ class ResponsesDecoder:
         for item in typed(response.get("output"), list, "response.output"):
             begun = self._found({}, typed(item, dict, "item").get("id"))
             if is_untold or (begun is not None and not begun.is_done):
-                self._on_item_done({"item": item}, out)
+                self._on_item_done({"item": {"status": status, **item}}, out)
         for left in self._items:
             if not left.is_done:
                 self._finish(left, {}, out)
@@ -415,7 +404,7 @@ class ResponsesDecoder:
     def _call(self, found: _Item, item: Mapping[str, Any], out: list[Chunk]) -> Call:
         """The call that an item is, announced if its name is known."""
         if found.call is None:
-            found.call = Call(found.type, item, self._provider)
+            found.call = Call(found.type, item, self._provider, self._ids)
         found.call.announce(item, out)
         return found.call
 
@@ -425,13 +414,19 @@ class ResponsesDecoder:
         if text and found is not None and found.call is not None and not found.is_done:
             found.call.add(text, out)
 
+    def _on_input_done(self, data: dict[str, Any], out: list[Chunk]) -> None:
+        """Take the whole input, of which no piece may have come."""
+        found = self._found(data, data.get("item_id"))
+        if found is not None and found.call is not None and not found.call.has_input:
+            self._on_input({**data, "delta": data.get("arguments")}, out)
+
     def _finish_call(self, found: _Item, item: dict[str, Any], out: list[Chunk]) -> None:
         call = self._call(found, item, out)
         call.finish(item, out)
         if call.is_ours:
             self._called = True
         else:
-            self._waiting[call.id] = self._waiting[found.type] = call
+            self._waiting[call.told] = self._waiting[found.type] = call
 
     def _result(self, item: Mapping[str, Any], out: list[Chunk]) -> bool:
         """Take an item that is the result of a call that the provider ran, if it is one."""
@@ -454,6 +449,7 @@ class ResponsesDecoder:
         "response.error": _on_error,
         "response.failed": _on_end,
         "response.function_call_arguments.delta": _on_input,
+        "response.function_call_arguments.done": _on_input_done,
         "response.in_progress": _on_begin,
         "response.incomplete": _on_end,
         "response.mcp_call_arguments.delta": _on_input,

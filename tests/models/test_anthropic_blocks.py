@@ -179,7 +179,7 @@ def test_each_call_has_an_id_of_its_own(call_id: str | None) -> None:
     chunks = answered(
         opened("tool_use", 0, id=call_id, name="f"),
         closed(0),
-        opened("tool_use", 1, id=call_id, name="f"),
+        opened("tool_use", 1, id=call_id, name="g"),
         closed(1),
     )
     ids = [chunk.tool_call_id for chunk in chunks if isinstance(chunk, ToolCall)]

@@ -360,8 +360,8 @@ def test_an_event_that_is_no_object_is_refused(data: bytes) -> None:
         (event(call("f", willContinue=True), piece("$.a", numberValue="1")), "numberValue"),
         (event(call("f", willContinue=True), piece("$.a", boolValue=1)), "boolValue"),
         (event(call("f", willContinue=True), piece("$.a", stringValue=1)), "stringValue"),
-        (event(call("f", args={"a": orjson.loads(b"[" * 300 + b"]" * 300)})), "too deeply"),
-        (event({"executableCode": {"a": orjson.loads(b"[" * 300 + b"]" * 300)}}), "too deeply"),
+        (event(call("f", args={"a": orjson.loads(b"[" * 300 + b"]" * 300)})), "too deep"),
+        (event({"executableCode": {"a": orjson.loads(b"[" * 300 + b"]" * 300)}}), "too deep"),
         (event({"inlineData": {"data": 1}}), "inlineData.data"),
     ],
 )

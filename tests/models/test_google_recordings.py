@@ -25,7 +25,7 @@ from streampipe.chunks import (
 )
 from streampipe.contracts import ModelRequest
 from streampipe.messages import Message, MessageList
-from streampipe.models import _google_decoder
+from streampipe.models import _decoding
 from streampipe.models._sse import EventStream
 from streampipe.models.google import GoogleDecoder
 from streampipe.testing._chunk_laws import unclosed
@@ -38,7 +38,7 @@ SMALL = 3_000  # bytes; up to here every single cut is decoded, beyond it some h
 
 def chunks_of(*pieces: bytes) -> list[Chunk]:
     """The chunks of a stream in these pieces; made ids count up, so that they can be compared."""
-    with mock.patch.object(_google_decoder, "new_id", map(str, itertools.count()).__next__):
+    with mock.patch.object(_decoding, "new_id", map(str, itertools.count()).__next__):
         return decoded(pieces, GoogleDecoder())
 
 
