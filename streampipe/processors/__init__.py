@@ -10,6 +10,7 @@ from streampipe._lazy import exported
 if TYPE_CHECKING:
     from streampipe.processors.batch_parts import BatchParts
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
+    from streampipe.processors.cost_guard import CostGuard
     from streampipe.processors.model_router import ModelRouter
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
     from streampipe.processors.prepare_step import PrepareStep
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
     from streampipe.processors.tool_call_guard import ToolCallGuard
     from streampipe.processors.tool_result_limiter import ToolResultLimiter
     from streampipe.processors.tool_search import ToolSearch
+    from streampipe.processors.unicode_normalizer import UnicodeNormalizer
 else:  # type checkers would take a `__getattr__` for a licence to any name
     __getattr__ = exported(
         __name__,
         {
             "BatchParts": "streampipe.processors.batch_parts",
             "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
+            "CostGuard": "streampipe.processors.cost_guard",
             "HISTORY_RULES": "streampipe.processors.provider_history_compat",
             "HistoryRule": "streampipe.processors.provider_history_compat",
             "ModelRouter": "streampipe.processors.model_router",
@@ -46,6 +49,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "ToolCallGuard": "streampipe.processors.tool_call_guard",
             "ToolResultLimiter": "streampipe.processors.tool_result_limiter",
             "ToolSearch": "streampipe.processors.tool_search",
+            "UnicodeNormalizer": "streampipe.processors.unicode_normalizer",
         },
     )
 
@@ -53,6 +57,7 @@ __all__ = [
     "HISTORY_RULES",
     "BatchParts",
     "ContextLengthRecovery",
+    "CostGuard",
     "HistoryRule",
     "ModelRouter",
     "PrefillErrorHandler",
@@ -66,4 +71,5 @@ __all__ = [
     "ToolCallGuard",
     "ToolResultLimiter",
     "ToolSearch",
+    "UnicodeNormalizer",
 ]

@@ -351,6 +351,10 @@ class _Closing:
         self._state = state
         self._count = count
 
+    def __getattr__(self, name: str) -> Any:
+        """Whatever else somebody asks a model."""
+        return getattr(self._model, name)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
         answer: _Answer = self._state["answer"]
         limit = answer.left
