@@ -110,15 +110,7 @@ class CostGuard(Processor):
             if warn_at is None
             else self._limit * _checked_number(owner, "warn_at", warn_at, 1)
         )
-        for option, name in (("currency", currency), ("scope", scope)):
-            if not isinstance(name, str) or not name:
-                raise ConfigurationError(f"{owner}: {option} must be a name, not {name!r:.80}")
-        if strategy not in get_args(Strategy):
-            allowed = ", ".join(get_args(Strategy))
-            msg = f"{owner}: strategy must be one of {allowed}, not {strategy!r:.80}"
-            raise ConfigurationError(msg)
-        if not isinstance(strict, bool):
-            raise ConfigurationError(f"{owner}: strict must be True or False, not {strict!r:.80}")
+        _check_choices(owner, currency, scope, strategy, strict=strict)
         if currency != "USD" and prices is None:
             msg = f"{owner}: currency={currency!r} needs prices: those that are there are in USD"
             raise ConfigurationError(msg)
@@ -243,6 +235,20 @@ class CostGuard(Processor):
 
     def _money(self, amount: float) -> str:
         return f"{amount:.4g} {self._currency}"
+
+
+def _check_choices(
+    owner: str, currency: object, scope: object, strategy: object, *, strict: object
+) -> None:
+    for option, name in (("currency", currency), ("scope", scope)):
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(f"{owner}: {option} must be a name, not {name!r:.80}")
+    if strategy not in get_args(Strategy):
+        allowed = ", ".join(get_args(Strategy))
+        msg = f"{owner}: strategy must be one of {allowed}, not {strategy!r:.80}"
+        raise ConfigurationError(msg)
+    if not isinstance(strict, bool):
+        raise ConfigurationError(f"{owner}: strict must be True or False, not {strict!r:.80}")
 
 
 def _checked_number(owner: str, option: str, value: object, most: float) -> float:
