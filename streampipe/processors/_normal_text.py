@@ -115,12 +115,9 @@ class _Visible:
         self._before = text[max(end - _BEHIND, 0) : end]
         return out
 
-    def finish(self) -> str:
-        if self._patterns is None or not self._held:
-            return ""
-        text, self._held = self._before + self._held, ""
-        out: str = self._patterns[0].sub(r"\1", text, pos=len(self._before))
-        return out[len(self._before) :]
+    def finish(self) -> None:
+        """The text ends here: what was to be decided joins nothing, so it goes."""
+        self._held = ""
 
 
 # --- composition -------------------------------------------------------------------------------
@@ -251,9 +248,8 @@ class NormalText:
 
     def finish(self) -> str:
         """The text ends here: give the rest."""
-        text = self._composed.feed(self._visible.finish()) + self._composed.finish()
-        return (
-            text
-            if self._collapsed is None
-            else self._collapsed.feed(text) + self._collapsed.finish()
-        )
+        self._visible.finish()
+        text = self._composed.finish()
+        if self._collapsed is None:
+            return text
+        return self._collapsed.feed(text) + self._collapsed.finish()

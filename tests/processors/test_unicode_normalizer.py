@@ -73,12 +73,32 @@ def test_what_is_normal_stays(form: Any, text: str) -> None:
 def test_what_is_held_is_bounded_and_adds_up(wanted: TextForm, pieces: list[str]) -> None:
     """A letter with its marks, what may become a flag, and the white space before them."""
     machine = NormalText(wanted)
-    for char in "".join(pieces):
+    for char in (*"".join(pieces), *FAMILY[:2]):
         before = machine.held
         machine.feed(char)
         assert 0 <= machine.held <= min(before + 1, 1 + MOST_MARKS + 6 + 5)
     machine.finish()
     assert machine.held == 0
+
+
+def test_many_marks_are_not_held() -> None:
+    """They are composed 32 at a time, so what is held is as bounded as it is said to be."""
+    wanted = TextForm("NFC", *[False] * 5)
+    text = "e" + "\u0316" * 40 + "\u0301" * 40
+    machine = NormalText(wanted)
+    out = ""
+    for char in text:
+        out += machine.feed(char)
+        assert machine.held <= 1 + MOST_MARKS
+    assert out + machine.finish() == normal(wanted, text) == text
+
+
+@pytest.mark.parametrize("text", ["a1", "end.", "漢", "1)", "\U0001f469 ", "é\n"])
+def test_what_nothing_can_change_leaves_at_once(text: str) -> None:
+    """Digits, punctuation, spaces and Chinese characters."""
+    form = TextForm("NFKC", *[True] * 3, collapse_whitespace=False, keep_emoji=True)
+    machine = NormalText(form)
+    assert (machine.feed(text), machine.held) == (text, 0)
 
 
 def test_every_character_that_joins_another_waits_for_it() -> None:
@@ -112,11 +132,13 @@ SHOWN = [
     ("user\u202egpj.exe", "usergpj.exe"),
     ("a" + "".join(chr(0xE0000 + ord(c)) for c in "hidden"), "a"),
     (FAMILY, FAMILY),
+    ("\U0001f469\U0001f3fb\u200d\u2764\ufe0f", "\U0001f469\U0001f3fb\u200d\u2764\ufe0f"),
     (SCOTLAND, SCOTLAND),
     ("\u2764\ufe0f 1\ufe0f\u20e3", "\u2764\ufe0f 1\ufe0f\u20e3"),
     ("\U0001f469\u200d a\u200db\ufe0f \u2122\ufe0f", "\U0001f469 ab TM"),
     ("\U0001f469\u200b\u200d\U0001f467", "\U0001f469\U0001f467"),
     (SCOTLAND[:-1], "\U0001f3f4"),
+    ("Hi \U0001f469\u200d", "Hi \U0001f469"),
 ]
 
 
