@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from datetime import date
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -43,6 +45,17 @@ OUTSIDE = ("192.0.2.1", 443)  # an address for documentation: nobody has it
 DAY = date(2026, 1, 2)
 
 seconds = st.floats(1e-6, 10)
+
+
+@pytest.fixture(autouse=True)
+def environment() -> Iterator[None]:
+    """What the command sets for its peers, such as their telemetry off, is for them only.
+
+    Yields:
+        Nothing.
+    """
+    with mock.patch.dict(os.environ):
+        yield
 
 
 def report(*rows: Figure, absent: tuple[Absent, ...] = (), outside: tuple[str, ...] = ()) -> Report:
