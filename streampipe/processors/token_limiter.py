@@ -64,7 +64,8 @@ class TokenLimiter(Processor):
     In `input_processors` it trims the prompt of every model call. The conversation itself stays
     whole. System messages and the current turn, which is the newest user message and what follows
     it, are always sent; where these alone are too long the run is blocked. A tool's call and its
-    result stay together.
+    result stay together, and answers whose question is left out at the beginning go with it, since
+    providers want a user's message first.
 
     In `output_processors` it ends an answer that grows too long, as a model does at its own limit:
     the text stops at the last word that fits, the finish reason is "length", and what the model
@@ -174,6 +175,7 @@ class TokenLimiter(Processor):
                 metadata={"tokens": needed, "limit": limit},
             )
         gone = self._left_out(groups, sizes, limit - needed)
+        gone |= _before_a_user(prompt, groups, gone)
         return ProcessLLMRequestResult(
             prompt=[message for index, message in enumerate(prompt) if index not in gone]
         )
@@ -252,6 +254,24 @@ def _groups(prompt: Sequence[PromptMessage], end: int) -> list[list[int]]:
             if isinstance(part, ToolCallPart):
                 owner[part.tool_call_id] = group
     return groups
+
+
+def _before_a_user(
+    prompt: Sequence[PromptMessage], groups: list[list[int]], gone: set[int]
+) -> set[int]:
+    """What has lost its question: providers want a conversation to begin with a user's message."""
+    talk = [index for index, message in enumerate(prompt) if message.role != "system"]
+    if prompt[talk[0]].role != "user":  # it never did
+        return set()
+    group_of = {index: group for group in groups for index in group}
+    lost: set[int] = set()
+    for index in talk:
+        if prompt[index].role == "user" or index not in group_of:
+            if index not in gone:
+                break
+        else:
+            lost.update(group_of[index])
+    return lost
 
 
 class _Answer:

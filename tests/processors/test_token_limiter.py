@@ -77,21 +77,28 @@ async def sent_of(limiter: TokenLimiter, messages: Any, **options: Any) -> list[
 async def test_a_prompt_that_fits_is_sent_as_it_is() -> None:
     """Up to the limit itself: four tokens a message, and those of its words."""
     assert await sent_of(TokenLimiter(15, count=words), chat("a", "b", "c")) == ["a", "b", "c"]
-    assert await sent_of(TokenLimiter(14, count=words), chat("a", "b", "c")) == ["b", "c"]
+    assert await sent_of(TokenLimiter(14, count=words), chat("a", "b", "c")) == ["c"]
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected"),
+    ("mode", "limit", "expected"),
     [
-        ("best-fit", ["old", "older answer", "now"]),
-        ("contiguous", ["older answer", "now"]),
+        ("best-fit", 21, ["old", "newer", "newer answer", "now"]),
+        ("contiguous", 21, ["newer", "newer answer", "now"]),
+        ("best-fit", 12, ["now"]),
+        ("contiguous", 12, ["now"]),
     ],
 )
-async def test_what_does_not_fit_goes(mode: Any, expected: list[str]) -> None:
-    """Best-fit goes on to older messages that do; contiguous ends at the first that does not."""
-    messages = [*chat("old", "x " * 20), {"role": "assistant", "content": "older answer"}]
-    messages = [*messages, {"role": "user", "content": "now"}]
-    assert await sent_of(TokenLimiter(16, count=words, mode=mode), messages) == expected
+async def test_what_does_not_fit_goes(mode: Any, limit: int, expected: list[str]) -> None:
+    """Best-fit goes on to older messages that do; an answer goes with the first question."""
+    messages = chat("old", "long " * 20, "newer", "newer answer", "now")
+    assert await sent_of(TokenLimiter(limit, count=words, mode=mode), messages) == expected
+
+
+async def test_a_conversation_that_never_began_with_a_user_need_not() -> None:
+    """It was sent so before."""
+    messages = chat("hello", "long " * 20, "greeting", "now")
+    assert await sent_of(TokenLimiter(15, count=words), messages) == ["hello", "greeting", "now"]
 
 
 async def test_only_what_is_remembered_goes_in_memory_only() -> None:
@@ -163,12 +170,7 @@ async def test_steps_of_the_current_turn_are_sent() -> None:
     agent = Agent(model=model, tools=[look_up], input_processors=[limiter])
     result = await agent.generate(chat("a", "b", "c"))
     assert result.text == "done"
-    assert [message.role for message in model.requests[1].prompt] == [
-        "assistant",
-        "user",
-        "assistant",
-        "tool",
-    ]
+    assert [message.role for message in model.requests[1].prompt] == ["user", "assistant", "tool"]
 
 
 async def test_a_call_that_the_current_turn_answers_is_sent() -> None:
@@ -240,13 +242,19 @@ def test_a_trimmed_prompt_is_a_prompt(prompt: list[PromptMessage], limit: int, m
     parts = [part for message in got for part in message.content]
     calls = {part.tool_call_id for part in parts if isinstance(part, ToolCallPart)}
     assert {part.tool_call_id for part in parts if isinstance(part, ToolResultPart)} == calls
+    talk = [message.role for message in prompt if message.role != "system"]
+    starts = [message.role for message in got if message.role != "system"][:1]
+    assert talk[:1] != ["user"] or starts == ["user"]
     room = limit - sum(sizes[key] for key in kept)
     gone = [message for message in prompt if id(message) not in kept]
     alone = [
         m for m in gone if not any(isinstance(p, ToolCallPart | ToolResultPart) for p in m.content)
     ]
     if mode == "best-fit":
-        assert all(sizes[id(message)] > room for message in alone)
+        first = next((i for i, m in enumerate(prompt) if m in got and m.role != "system"), 0)
+        lost = [m for m in gone if m.role != "user" and prompt.index(m) < first]
+        room -= sum(sizes[id(message)] for message in lost)
+        assert all(sizes[id(message)] > room for message in alone if message not in lost)
     elif gone:
         newest = max(prompt.index(message) for message in gone)
         assert not any(
