@@ -22,7 +22,8 @@ from streampipe.chunks import (
 )
 from streampipe.errors import ProviderStreamError
 from streampipe.models._decoding import EXCERPT, CallIds, tool_call, typed
-from streampipe.models._encoding import json_text
+from streampipe.models._encoding import digest_of, json_text
+from streampipe.models._surrogates import whole
 
 EXECUTED = {"tool_use": None, "server_tool_use": True, "mcp_tool_use": True}
 """The types of calls, and whether the provider runs them."""
@@ -115,34 +116,39 @@ class Text:
 class Thinking:
     """A block of reasoning, signed at its end."""
 
-    __slots__ = ("_id", "_provider", "_signature")
+    __slots__ = ("_id", "_pieces", "_provider", "_signature")
 
     def __init__(self, part_id: str, provider: str) -> None:
         self._id = part_id
         self._provider = provider
         self._signature = ""
+        self._pieces: list[str] = []
 
     def start(self, block: dict[str, Any]) -> list[Chunk]:
         text = typed(block.get("thinking"), str, "content_block.thinking")
         self._signature = typed(block.get("signature"), str, "content_block.signature")
-        start = ReasoningStart(self._id)
-        return [start, ReasoningDelta(self._id, text)] if text else [start]
+        return [ReasoningStart(self._id), *self._said(text)]
 
     def add(self, delta: dict[str, Any], event: dict[str, Any]) -> list[Chunk]:
         kind = delta.get("type")
         if kind == "thinking_delta":
             text = typed(delta.get("thinking"), str, "delta.thinking")
-            return [ReasoningDelta(self._id, text)] if text else []
+            return self._said(text)
         if kind == "signature_delta":  # whole, though it is called a delta
             self._signature = typed(delta.get("signature"), str, "delta.signature")
             return []
         return [RawChunk(event)]
 
+    def _said(self, text: str) -> list[Chunk]:
+        self._pieces.append(text)
+        return [ReasoningDelta(self._id, text)] if text else []
+
     def close(self) -> list[Chunk]:
         if not self._signature:
             return [ReasoningEnd(self._id)]
-        noted: ProviderMetadata = {self._provider: {"signature": self._signature}}
-        return [ReasoningEnd(self._id, self._signature, noted)]
+        digest = digest_of(whole("".join(self._pieces)))  # the signature holds for this text only
+        noted = {"signature": self._signature, "digest": digest}
+        return [ReasoningEnd(self._id, self._signature, {self._provider: noted})]
 
     abandon = close
 

@@ -30,12 +30,15 @@ from streampipe.models._encoding import (
     address_of,
     base64_of,
     chosen_tool,
+    file_as_text,
+    is_as_signed,
     json_text,
     jsonable,
     left_out,
     options_of,
     own_metadata,
     unknown_setting,
+    with_fitting_ids,
 )
 
 
@@ -69,6 +72,8 @@ _EFFORTS = ("low", "medium", "high", "xhigh", "max")
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _IMAGES = ("image/gif", "image/jpeg", "image/png", "image/webp")
 _TEXTUAL = re.compile(r"text/|application/(json|xml|yaml|x-yaml|javascript)\b|.*\+(json|xml)\b")
+
+_CALL_ID = "[a-zA-Z0-9_-]+"
 
 Block = dict[str, Any]
 
@@ -105,7 +110,9 @@ def encode_request(
     body: dict[str, Any] = {
         "model": model_id,
         "max_tokens": family.max_tokens,
-        "messages": _Conversation(request.prompt, provider, told).messages,
+        "messages": _Conversation(
+            with_fitting_ids(request.prompt, _CALL_ID), provider, told
+        ).messages,
         "stream": True,
     }
     system = _system(request.prompt, provider, told)
@@ -191,6 +198,7 @@ def _system(prompt: Iterable[PromptMessage], provider: str, told: list[str]) -> 
         if message.role == "system":
             for part in message.content:
                 if isinstance(part, TextPart):
+                    told += _blank(part, message.role)
                     blocks += _text(part, provider)
                 else:
                     told.append(left_out(part, message.role))
@@ -202,6 +210,13 @@ def _text(part: TextPart, provider: str) -> list[Block]:
     if not part.text.strip():
         return []
     return [{"type": "text", "text": part.text, **own_metadata(part, provider)}]
+
+
+def _blank(part: TextPart, role: str) -> list[str]:
+    """The warning for a text that is white space only; an empty one says nothing anyway."""
+    if part.text.strip() or not part.text:
+        return []
+    return [f"a text of a {role} message was left out: the protocol takes no white space alone"]
 
 
 class _Conversation:
@@ -253,7 +268,8 @@ class _Conversation:
         own = own_metadata(part, self._provider)
         if own.get("type") == "redacted_thinking" and part.redacted is not None:
             return [{**own, "data": part.redacted}]
-        if own.get("signature"):
+        if own.get("signature") and is_as_signed(part, own, self._told):
+            own.pop("digest", None)
             return [{"type": "thinking", "thinking": part.text, **own}]
         return []
 
@@ -287,11 +303,15 @@ class _Conversation:
 
     def _given(self, part: Part, role: str) -> list[Block]:
         if isinstance(part, TextPart) and role == "user":
+            self._told += _blank(part, role)
             return _text(part, self._provider)
         if isinstance(part, ToolResultPart):
             if part.tool_call_id in self._executed:
                 return []  # it stands behind its call
-            return [_result(part)]
+            result = _result(part)
+            if isinstance(result["content"], str):
+                self._told += file_as_text(part)
+            return [result]
         if isinstance(part, FilePart) and role == "user":
             block = _file(part)
             if isinstance(block, str):

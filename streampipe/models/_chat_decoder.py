@@ -147,24 +147,22 @@ class ChatDecoder(EventDecoder):
         choices = typed(data.get("choices"), list, "choices")
         if not self._begun and (choices or data.get("id")):  # a filter's report has neither
             self._begin(data, out)
-        self._count(data.get("usage") or typed(data.get("x_groq"), dict, "x_groq").get("usage"))
+        usage = data.get("usage") or typed(data.get("x_groq"), dict, "x_groq").get("usage")
+        if usage:  # the last one counts: some servers send a running total with every event
+            self._usage = _usage(usage)
         if "citations" in data:
             self._source(data["citations"], out)
         for item in choices:
             choice = typed(item, dict, "choices[]")
             if choice.get("index"):
                 continue  # an alternative answer (`n` > 1): a run has one
-            self._count(choice.get("usage"))
+            if choice.get("usage"):
+                self._usage = _usage(choice["usage"])
             self._delta(typed(choice.get("delta"), dict, "delta"), out)
             self._reason = typed(choice.get("finish_reason"), str, "finish_reason") or self._reason
             if self._reason == "error":
                 raise provider_error(choice if choice.get("error") else {"error": _FAILED})
         return out
-
-    def _count(self, usage: Any) -> None:
-        """Take usage; the last one counts: some servers send a running total with every event."""
-        if usage:
-            self._usage = _usage(usage)
 
     def _begin(self, data: Mapping[str, Any], out: list[Chunk]) -> None:
         self._begun = True
@@ -180,11 +178,11 @@ class ChatDecoder(EventDecoder):
         )
 
     def _delta(self, delta: dict[str, Any], out: list[Chunk]) -> None:
-        for field in _REASONING:
-            if delta.get(field):
-                self._reasoned["field"] = field
-                self._write("reasoning", delta[field], out)
-                break
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if reasoning:
+            plain = delta.get("reasoning_content")
+            self._reasoned["field"] = "reasoning_content" if plain else "reasoning"
+            self._write("reasoning", reasoning, out)
         if delta.get("reasoning_details"):
             self._detail(delta, out)
         content = delta.get("content")
@@ -258,7 +256,9 @@ class ChatDecoder(EventDecoder):
             self._plain(text, out)
 
     def _plain(self, text: Any, out: list[Chunk]) -> None:
-        self._write("text", text, out)
+        if self._parts.is_open("reasoning"):
+            self._close(out)
+        self._parts.write("text", text, out)
 
     def _write(self, kind: str, text: Any, out: list[Chunk]) -> None:
         if kind != "reasoning" and text and self._parts.is_open("reasoning"):

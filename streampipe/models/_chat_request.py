@@ -22,11 +22,13 @@ from streampipe.models._encoding import (
     base64_of,
     chosen_tool,
     data_url,
+    file_as_text,
     json_text,
     left_out,
     options_of,
     own_metadata,
     unknown_setting,
+    with_fitting_ids,
 )
 
 
@@ -40,19 +42,23 @@ class Dialect:
         seed: what `seed` is called.
         stream_options: whether `stream_options` is known; usage comes without it then.
         reasoning: whether the reasoning that led to a tool call is wanted back.
+        call_id: a pattern that ids of calls have to match.
     """
 
     token_limit: str = "max_tokens"  # noqa: S105 - a name, no password
     seed: str = "seed"
     stream_options: bool = True
     reasoning: bool = False
+    call_id: str = ".+"
 
 
 COMPATIBLE = Dialect()
 DIALECTS: Mapping[str, Dialect] = {
     "deepseek": Dialect(reasoning=True),  # refuses a tool loop without it
-    "mistral": Dialect(seed="random_seed", stream_options=False),  # refuses keys unknown to it
-    "openai": Dialect(token_limit="max_completion_tokens"),  # noqa: S106 - a name, no password
+    "mistral": Dialect(  # refuses keys unknown to it
+        seed="random_seed", stream_options=False, call_id="[A-Za-z0-9]{9}"
+    ),
+    "openai": Dialect(token_limit="max_completion_tokens", call_id=".{1,40}"),  # noqa: S106 - a name
     "openrouter": Dialect(reasoning=True),  # passes it on to providers that want it
 }
 
@@ -91,11 +97,10 @@ def encode_request(
     """
     dialect = dialect or DIALECTS.get(provider, COMPATIBLE)
     told: list[str] = [] if warnings is None else warnings
+    prompt = with_fitting_ids(request.prompt, dialect.call_id)
     body: dict[str, Any] = {
         "model": model_id,
-        "messages": [
-            m for said in request.prompt for m in _messages(said, dialect, provider, told)
-        ],
+        "messages": [m for said in prompt for m in _messages(said, dialect, provider, told)],
         "stream": True,
     }
     if dialect.stream_options:
@@ -151,10 +156,12 @@ def _messages(
     told: list[str],
 ) -> Iterator[dict[str, Any]]:
     if message.role == "system":
+        told += [left_out(p, "system") for p in message.content if not isinstance(p, TextPart)]
         yield {"role": "system", "content": message.text}
     elif message.role == "tool":
         for part in message.content:
             if isinstance(part, ToolResultPart):
+                told += file_as_text(part)
                 yield _result(part)
             else:
                 told.append(left_out(part, message.role))

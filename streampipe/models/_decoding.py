@@ -85,7 +85,7 @@ class EventDecoder(ABC):
             why = f"an event is no JSON ({error})"
         else:
             why = "an event must be a JSON object"
-        if isinstance(data, dict) and event.count("[") + event.count("{") > DEEPEST:
+        if len(event) > DEEPEST < event.count("[") + event.count("{") and isinstance(data, dict):
             try:
                 orjson.dumps(data)  # it writes nothing that is deeper
             except TypeError:
@@ -174,10 +174,14 @@ class Parts:
     """Text and reasoning in order, one part open at a time, each with an id of its own.
 
     For protocols that say what a piece of text is, but not where its part begins and ends.
+
+    Attributes:
+        pieces: of the part that is open, or was last.
     """
 
     def __init__(self) -> None:
         """Start with no part open."""
+        self.pieces: list[str] = []
         self._open = ""  # the kind of the part that is open, if one is
         self._count = 0
         self._id = ""
@@ -195,12 +199,14 @@ class Parts:
             raise ProviderStreamError(msg)
         if self._open != kind:
             self.begin(kind, out)
+        self.pieces.append(text)
         out.append(_PARTS[kind][1](self._id, text))
 
     def begin(self, kind: str, out: list[Chunk]) -> None:
         """Close the part that is open, if one is, and open a new one."""
         self.close(out)
         self._open = kind
+        self.pieces = []
         self._id = str(self._count)
         self._count += 1
         out.append(_PARTS[kind][0](self._id))

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from hashlib import blake2b
 from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ConfigurationError
-from streampipe.messages import FilePart, Part
+from streampipe.messages import (
+    FilePart,
+    Part,
+    PromptMessage,
+    ReasoningPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from streampipe.models._surrogates import all_whole
 
 _ADDRESSES = ("http://", "https://", "gs://", "data:")
@@ -30,6 +40,81 @@ def jsonable(value: Any) -> Any:
     except UnicodeEncodeError:  # in the name of a field
         made = to_jsonable_python(all_whole(value), fallback=str, bytes_mode="base64")
     return all_whole(made)
+
+
+def digest_of(text: str) -> str:
+    """What a reasoning's text is known by, for the provider that signed it."""
+    return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
+
+
+def is_as_signed(part: ReasoningPart, own: Mapping[str, Any], told: list[str]) -> bool:
+    """Whether reasoning has the text that was signed; the warning tells if not.
+
+    Args:
+        part: the reasoning.
+        own: what the decoder noted on it; a `digest` of its text among it.
+        told: is given the warning.
+    """
+    if own.get("digest", digest_of(part.text)) == digest_of(part.text):
+        return True
+    told.append("reasoning was left out: its text was changed, so its signature holds no more")
+    return False
+
+
+def with_fitting_ids(prompt: Iterable[PromptMessage], allowed: str) -> list[PromptMessage]:
+    """A prompt whose calls have ids that a provider takes, each one of its own.
+
+    Other providers' ids may be too long, or have characters that this one refuses. A call and its
+    result change alike, and in the same way with every request.
+
+    Args:
+        prompt: the messages; they stay as they are.
+        allowed: matches an id that may stay.
+    """
+    taken: set[str] = set()
+    ids: dict[str, list[str]] = {}  # of calls; those of the newest message with such an id
+    made: list[PromptMessage] = []
+    for message in prompt:
+        newest: dict[str, list[str]] = {}
+        content: list[Part] = []
+        for part in message.content:
+            changed = part
+            if isinstance(part, ToolCallPart):
+                call_id = _fitting(part.tool_call_id, allowed, taken)
+                taken.add(call_id)
+                newest.setdefault(part.tool_call_id, []).append(call_id)
+                changed = replace(part, tool_call_id=call_id)
+            elif isinstance(part, ToolResultPart):
+                waiting = ids.get(part.tool_call_id) or newest.get(part.tool_call_id)
+                call_id = waiting[0] if waiting else _fitting(part.tool_call_id, allowed, set())
+                if waiting and len(waiting) > 1:  # results stand in the order of their calls
+                    waiting.pop(0)
+                changed = replace(part, tool_call_id=call_id)
+            content.append(changed)
+        ids |= newest
+        made.append(replace(message, content=content))
+    return made
+
+
+def _fitting(call_id: str, allowed: str, taken: set[str]) -> str:
+    fitting, source = call_id, call_id
+    while fitting in taken or not re.fullmatch(allowed, fitting):
+        fitting = f"c{blake2b(source.encode(errors='replace'), digest_size=4).hexdigest()}"
+        source += "+"
+    return fitting
+
+
+def file_as_text(part: ToolResultPart) -> list[str]:
+    """The warning for a result with a file in it, where the protocol's results are text."""
+    parts = part.result if isinstance(part.result, list | tuple) else ()
+    kinds = [value.get("type") for value in parts if isinstance(value, Mapping)]
+    if not {"audio", "file", "image"}.intersection(filter(_is_text, kinds)):
+        return []
+    return [f"a file in the result of {part.tool_name!r} went as JSON text: no place for it here"]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
 
 
 def options_of(request: ModelRequest, provider: str) -> dict[str, Any]:

@@ -25,8 +25,10 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
 from streampipe.models._decoding import EXCERPT, CallIds, EventDecoder, Parts, count, typed
+from streampipe.models._encoding import digest_of
 from streampipe.models._failures import provider_error
 from streampipe.models._google_arguments import PartialArguments
+from streampipe.models._surrogates import whole
 
 REASONS: Mapping[str, str] = {
     "STOP": "stop",
@@ -255,6 +257,7 @@ class GoogleDecoder(EventDecoder):
             noted["thought"] = False
         if not (is_thought and self._parts.is_open("reasoning")):
             self._parts.begin("reasoning", out)
+        noted["digest"] = digest_of(whole("".join(self._parts.pieces)))
         self._parts.close(out, signature=signature, provider_metadata={self._provider: noted})
 
     def _content(

@@ -26,6 +26,7 @@ from streampipe.models._encoding import (
     address_of,
     base64_of,
     chosen_tool,
+    is_as_signed,
     json_text,
     jsonable,
     left_out,
@@ -239,7 +240,7 @@ class _Conversation:
     def _reasoning(self, part: ReasoningPart) -> list[Fields]:
         """Reasoning of this provider's own making, signed; it has no use for anybody else's."""
         own = own_metadata(part, self._provider)
-        if not own.get("thoughtSignature"):
+        if not own.get("thoughtSignature") or not is_as_signed(part, own, self._told):
             return []
         thought = {} if own.get("thought") is False else {"thought": True}
         return [{"text": part.text, **thought, **_added(part, self._provider)}]

@@ -27,8 +27,10 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError
 from streampipe.models._decoding import CallIds, EventDecoder, count, typed
+from streampipe.models._encoding import digest_of
 from streampipe.models._failures import provider_error
 from streampipe.models._responses_calls import CALLS, Call
+from streampipe.models._surrogates import whole
 
 INCOMPLETE: Mapping[str, str] = {
     "max_output_tokens": "length",
@@ -70,10 +72,11 @@ _Place = tuple[str, Any, Any]  # form, index of the item, index in the item
 class _Part:
     """A part of text or reasoning that is open; its form is its type in the protocol."""
 
-    __slots__ = ("form", "id", "place")
+    __slots__ = ("form", "id", "pieces", "place")
 
     def __init__(self, part_id: str, place: _Place) -> None:
         self.id = part_id
+        self.pieces: list[str] = []  # of reasoning
         self.form = place[0]
         self.place = place
 
@@ -287,6 +290,7 @@ class ResponsesDecoder(EventDecoder):
             part = self._part
             if part is None or place != self._place:
                 part = self._part_at(place, data, out)
+            part.pieces.append(text)
             out.append(_CHUNKS[form][1](part.id, text))
 
     def _part_at(self, place: _Place, data: Mapping[str, Any], out: list[Chunk]) -> _Part:
@@ -321,7 +325,8 @@ class ResponsesDecoder(EventDecoder):
         self._open.pop(part.place, None)
         if part.form in _REASONING:
             form = part.form if part.form == "reasoning_text" else None
-            noted = self._noted(item_id=item.id, form=form) if item.id else None
+            digest = digest_of(whole("".join(part.pieces)))
+            noted = self._noted(item_id=item.id, form=form, digest=digest) if item.id else None
             out.append(ReasoningEnd(part.id, signature, noted))
         else:
             out.append(TextEnd(part.id, self._noted(phase=item.phase)))
@@ -367,6 +372,7 @@ class ResponsesDecoder(EventDecoder):
             text = typed(part.get("refusal" if form == "refusal" else "text"), str, f"{form}.text")
             if text:
                 opened = self._open_part((form, -1, self._count), found, out)  # where no delta is
+                opened.pieces.append(text)
                 out.append(_CHUNKS[form][1](opened.id, text))
 
     # --- sources -----------------------------------------------------------------------------

@@ -14,12 +14,20 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from streampipe.models._encoding import json_text, left_out, own_metadata
+from streampipe.models._encoding import (
+    file_as_text,
+    is_as_signed,
+    json_text,
+    left_out,
+    own_metadata,
+    with_fitting_ids,
+)
 from streampipe.models._responses_calls import CALLS
 from streampipe.models._responses_outputs import Item, file_item, output_item
 
 _OPTIONS = ("detail", "prompt_cache_breakpoint")
 """What a part's provider metadata may say of how it is to be taken."""
+_CALL_ID = ".{1,64}"
 _KEPT = ("caller", "namespace")
 """What it says of who made a function call, and whose function it is."""
 
@@ -36,7 +44,7 @@ def items_of(prompt: Iterable[PromptMessage], provider: str, told: list[str]) ->
         ConfigurationError: a result has a form that its kind of call does not take.
     """
     items = _Items(provider, told)
-    for message in prompt:
+    for message in with_fitting_ids(prompt, _CALL_ID):
         items.add(message)
     return items.made
 
@@ -54,6 +62,7 @@ class _Items:
         self._told = told
         self._calls: dict[str, Item] = {}  # by the id of the call; an empty one was left out
         self._thought: Item | None = None  # reasoning that is not yet whole
+        self._changed = ""  # the id of reasoning that is no longer what was sealed
         self._first = 0  # item of the message at hand
 
     def add(self, message: PromptMessage) -> None:
@@ -134,9 +143,14 @@ class _Items:
         """Collect reasoning that this provider made; others' is left out: a model makes its own."""
         own = own_metadata(part, self._provider)
         item_id = own.get("item_id")
-        if not item_id:
+        if not item_id or item_id == self._changed:
             return
         thought = self._thought
+        if not is_as_signed(part, own, self._told):
+            self._changed = item_id
+            if thought is not None and thought["id"] == item_id:
+                self._thought = None
+            return
         if thought is None or thought["id"] != item_id:
             if thought is not None and "encrypted_content" in thought:
                 self.made.append(thought)
@@ -178,7 +192,10 @@ class _Items:
     def _result(self, part: ToolResultPart) -> None:
         call = self._calls.get(part.tool_call_id, {"type": "function_call"})
         if call and not CALLS[call["type"]].has_result:  # else left out or told with the call
-            self.made.append(output_item(part, call))
+            made = output_item(part, call)
+            if isinstance(made.get("output"), str):
+                self._told += file_as_text(part)
+            self.made.append(made)
 
 
 def _retold(item: Mapping[str, Any], part: ToolCallPart) -> Item:

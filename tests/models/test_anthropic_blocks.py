@@ -22,6 +22,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
     ToolResult,
 )
+from streampipe.models._encoding import digest_of
 from streampipe.testing._chunk_laws import unclosed
 from tests.models.test_anthropic_decoder import (
     STOP,
@@ -52,6 +53,11 @@ def test_text() -> None:
 # --- reasoning -----------------------------------------------------------------------------
 
 
+def signed(text: str) -> dict[str, Any]:
+    """What is noted of reasoning with this text."""
+    return {"anthropic": {"signature": "sig", "digest": digest_of(text)}}
+
+
 def test_reasoning_is_signed() -> None:
     """The signature stands on the closing chunk, and under the provider's name to go back."""
     chunks = answered(
@@ -62,14 +68,14 @@ def test_reasoning_is_signed() -> None:
         closed(),
     )
     assert "".join(c.text for c in chunks if isinstance(c, ReasoningDelta)) == "so it is"
-    assert chunks[-1] == ReasoningEnd("0", "sig", {"anthropic": {"signature": "sig"}})
+    assert chunks[-1] == ReasoningEnd("0", "sig", signed("so it is"))
 
 
 def test_reasoning_may_be_left_unsaid() -> None:
     """A block of nothing but a signature is a part all the same: it has to go back."""
     chunks = answered(opened("thinking", thinking="", signature="sig"), closed())
     assert [chunk.type for chunk in chunks] == ["reasoning-start", "reasoning-end"]
-    assert chunks[-1] == ReasoningEnd("0", "sig", {"anthropic": {"signature": "sig"}})
+    assert chunks[-1] == ReasoningEnd("0", "sig", signed(""))
 
 
 def test_reasoning_without_a_signature() -> None:

@@ -18,7 +18,13 @@ from streampipe.chunks import (
     TextDelta,
     Usage,
 )
-from streampipe.errors import IncompleteStreamError, ModelError, ProviderError, ProviderStreamError
+from streampipe.errors import (
+    IncompleteStreamError,
+    ModelError,
+    ProviderError,
+    ProviderStreamError,
+    ServerError,
+)
 from streampipe.models.openai_chat import ChatDecoder
 from tests.models.streams import JSON, answer, chunks_of, decoded, delta, event, sse
 
@@ -59,6 +65,7 @@ def test_the_order_of_chunks() -> None:
     [
         ("stop", "stop"),
         ("length", "length"),
+        ("model_length", "length"),
         ("tool_calls", "tool-calls"),
         ("function_call", "tool-calls"),
         ("content_filter", "content-filter"),
@@ -70,6 +77,17 @@ def test_finish_reasons(raw: str, reason: str) -> None:
     finish = chunks_of(event({"content": "x"}, raw))[-1]
     assert isinstance(finish, FinishChunk)
     assert (finish.reason, finish.raw_reason) == (reason, raw)
+
+
+@pytest.mark.parametrize(
+    ("told", "kind"),
+    [({}, ProviderError), ({"error": {"code": 502, "message": "up"}}, ServerError)],
+)
+def test_a_finish_reason_that_is_an_error(told: dict[str, Any], kind: type[ProviderError]) -> None:
+    """The answer failed, whether or not the choice says how."""
+    choice = {"index": 0, "delta": {"content": "x"}, "finish_reason": "error", **told}
+    with pytest.raises(kind):
+        chunks_of({"id": "chat-1", "choices": [choice]})
 
 
 def test_a_finish_reason_that_is_said_again_changes_nothing() -> None:
@@ -139,6 +157,10 @@ def test_the_decoder_says_when_it_is_done() -> None:
         ),
         pytest.param(
             [event(reason="stop", x_groq={"usage": {"prompt_tokens": 3}})], id="in x_groq"
+        ),
+        pytest.param(
+            [{"choices": [{"delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 3}}]}],
+            id="in the choice",
         ),
     ],
 )

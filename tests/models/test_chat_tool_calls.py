@@ -86,6 +86,28 @@ def calls_of(*deltas: Any) -> list[tuple[str, str, Any]]:
             [[delta('{"a"', index=0, id="1")], [delta(":1}", index=0, id="2", name="f")]],
             id="name later, with another id",
         ),
+        pytest.param(
+            [[delta('{"a"', id="1", name="f")], [delta(":1}", id="2")]],
+            id="ids that change, no index",
+        ),
+        pytest.param(
+            [[delta('{"a"', id="1", name="f")], [delta(":1}", index=0)]], id="an index later"
+        ),
+        pytest.param(
+            [[delta('{"a"', id="1", name="f")], [delta(":1}", index=0, id="1")]],
+            id="an index later, with the id",
+        ),
+        pytest.param(
+            [[delta('{"a"', index=0, id="1", name="f")], [delta(":1}", id="1")]],
+            id="an index at first only",
+        ),
+        pytest.param(
+            [
+                [delta('{"a": 1}', index=0, id="1", name="f")],
+                [delta('{"a":1}', index=0, id="1", name="f")],
+            ],
+            id="said again, other white space",
+        ),
     ],
 )
 def test_one_call_in_many_forms(deltas: list[Any]) -> None:
@@ -131,6 +153,29 @@ def test_calls_without_any_id_get_one_each() -> None:
     assert [call[1:] for call in calls] == [("f", {"n": 1}), ("g", {"n": 2})]
     assert len({call[0] for call in calls}) == 2
     assert all(call[0] for call in calls)
+
+
+@pytest.mark.parametrize("second", ['{"n":2}', '{"n":'])
+@pytest.mark.parametrize("names", ["fg", "ff"])
+def test_calls_at_one_index_without_ids(names: str, second: str) -> None:
+    """Each brings its name, and an object that begins behind an object: they are two calls."""
+    calls = calls_of(
+        [delta('{"n":1}', index=0, id="", name=names[0])],
+        [delta(second, index=0, id="", name=names[1])],
+        *([] if second.endswith("}") else [[delta("2}", index=0)]]),
+    )
+    assert [call[1:] for call in calls] == [(names[0], {"n": 1}), (names[1], {"n": 2})]
+    assert len({call[0] for call in calls} | {""}) == 3
+
+
+def test_an_index_that_is_new_is_another_calls() -> None:
+    """A nameless piece at an index of its own does not go on with a call that has another."""
+    calls = calls_of(
+        [delta("", index=0, id="1", name="f")],
+        [delta('{"n":', index=1, id="2"), delta("2}", index=1, name="g")],
+        [delta('{"n":1}', index=0)],
+    )
+    assert calls == [("1", "f", {"n": 1}), ("2", "g", {"n": 2})]
 
 
 @pytest.mark.parametrize("arguments", [None, "", "  ", "null", "{}"])

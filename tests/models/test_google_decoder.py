@@ -30,6 +30,7 @@ from streampipe.errors import (
     ProviderStreamError,
     RateLimitError,
 )
+from streampipe.models._encoding import digest_of
 from streampipe.models.google import GoogleDecoder
 from tests.models.streams import JSON, answer, decoded, sse
 
@@ -256,7 +257,8 @@ def test_a_signature_closes_its_thought() -> None:
         event({"text": "ok"}, reason="STOP"),
     )
     (end,) = (chunk for chunk in chunks if isinstance(chunk, ReasoningEnd))
-    assert end == ReasoningEnd("0", "s", {"google": {"thoughtSignature": "s"}})
+    noted = {"thoughtSignature": "s", "digest": digest_of("hm")}
+    assert end == ReasoningEnd("0", "s", {"google": noted})
     assert (answer(chunks).reasoning, answer(chunks).text) == ("hm", "ok")
 
 
@@ -267,7 +269,7 @@ def test_a_signature_without_words_is_kept(*, is_thought: bool) -> None:
     chunks = chunks_of(event(call("f")), event(part, reason="STOP"))
     (end,) = (chunk for chunk in chunks if isinstance(chunk, ReasoningEnd))
     noted = {"thoughtSignature": "s"} if is_thought else {"thoughtSignature": "s", "thought": False}
-    assert (end.signature, signed(end)) == ("s", noted)
+    assert (end.signature, signed(end)) == ("s", {**noted, "digest": digest_of("")})
 
 
 # --- files, sources, the rest --------------------------------------------------------------

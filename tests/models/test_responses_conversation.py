@@ -216,10 +216,6 @@ SHOWN = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;b
         ),
         ([{"type": "text", "text": "x"}, 5], '[{"type":"text","text":"x"},5]'),
         ([{"type": "text"}], '[{"type":"text"}]'),
-        (
-            [{"type": "file", "data": "aGk=", "mime_type": "audio/wav"}],
-            '[{"type":"file","data":"aGk=","mime_type":"audio/wav"}]',
-        ),
     ],
 )
 def test_results(result: Any, output: Any) -> None:

@@ -21,6 +21,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
     ToolResult,
 )
+from streampipe.models._encoding import digest_of
 from tests.models.test_responses_decoder import (
     CALL,
     MESSAGE,
@@ -45,10 +46,10 @@ def test_several_summaries_of_reasoning() -> None:
         delta("reasoning_summary_text", "b", summary_index=1),
         done({**item, "encrypted_content": "e1"}),
     )
-    noted = {"openai": {"item_id": "rs_1"}}
+    noted = [{"openai": {"item_id": "rs_1", "digest": digest_of(text)}} for text in "ab"]
     assert [chunk for chunk in chunks if isinstance(chunk, ReasoningEnd)] == [
-        ReasoningEnd("0", None, noted),
-        ReasoningEnd("1", "e1", noted),
+        ReasoningEnd("0", None, noted[0]),
+        ReasoningEnd("1", "e1", noted[1]),
     ]
 
 
@@ -57,8 +58,8 @@ def test_raw_reasoning() -> None:
     item = {"type": "reasoning", "id": "rs_1", "summary": []}
     chunks = chunks_of(added(item), delta("reasoning_text", "hm", content_index=0), done(item))
     assert only(chunks, ReasoningDelta).text == "hm"
-    noted = {"openai": {"item_id": "rs_1", "form": "reasoning_text"}}
-    assert only(chunks, ReasoningEnd).provider_metadata == noted
+    noted = {"item_id": "rs_1", "form": "reasoning_text", "digest": digest_of("hm")}
+    assert only(chunks, ReasoningEnd).provider_metadata == {"openai": noted}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +84,8 @@ def test_reasoning_that_comes_whole(content: dict[str, Any]) -> None:
 def test_reasoning_that_is_not_announced() -> None:
     """Its pieces tell which item they are of."""
     piece = delta("reasoning_summary_text", "hm", item_id="rs_1", summary_index=0)
-    assert only(chunks_of(piece), ReasoningEnd).provider_metadata == {"openai": {"item_id": "rs_1"}}
+    noted = {"item_id": "rs_1", "digest": digest_of("hm")}
+    assert only(chunks_of(piece), ReasoningEnd).provider_metadata == {"openai": noted}
 
 
 def test_reasoning_that_is_only_encrypted() -> None:
