@@ -30,6 +30,8 @@ REGISTRY: dict[str, Callable[..., Any]] = {}
 
 
 TAKE_STREAMS = frozenset({"fallback"})
+PASSING_ON = frozenset({"branch", "fallback", "parallel"})  # what others emit
+CHOOSING = frozenset({"filter", "of_type", "take_while", "tap"})  # among what they are given
 """The operators among whose options is a stream."""
 
 
@@ -51,6 +53,7 @@ class Configured:
         name: the operator's name.
         stages: its synchronous stages, if it consists of nothing else, else None.
         flows: whether it keeps back-pressure and the order of what it does not touch.
+        keeps: whether elements leave it as what they came in: chunks as chunks.
     """
 
     def __init__(self, function: Callable[..., Observable[Any]], options: Options) -> None:
@@ -65,6 +68,7 @@ class Configured:
         self.__doc__ = function.__doc__
         self._function = function
         self.flows = isinstance(tried, Flowable)
+        self.keeps = _keeps(function)
         whole = getattr(tried, "source", None) is HOLE
         self.stages: tuple[Any, ...] | None = getattr(tried, "stages", None) if whole else None
 
@@ -169,6 +173,20 @@ def operator(
     if _is_ours(function):
         REGISTRY[function.__name__] = configured
     return configured
+
+
+@functools.cache
+def _keeps(function: Callable[..., Any]) -> bool:
+    """Whether elements leave an operator as what they came in.
+
+    Its annotation says so, but for overloaded ones, whose own is for all cases; and what passes on
+    what others emit is as good as these, whatever it says.
+    """
+    given = dict(inspect.get_annotations(function))
+    made = str(given.pop("return", "")).replace("Flowable", "Observable")
+    same = bool(given) and made == str(next(iter(given.values())))
+    name = function.__name__
+    return name in CHOOSING or (same and "Any" not in made and name not in PASSING_ON)
 
 
 def _called_as(function: Callable[..., Any]) -> inspect.Signature:

@@ -185,7 +185,8 @@ def _single(elements: Iterable[Any]) -> Iterator[tuple[Any, tuple[Stage, ...]]]:
         row = list(flat([element])) if getattr(element, "flows", False) else [element]
         for place, single in enumerate(row, 1):
             ends = is_operator(single) and place == len(row)
-            yield single, (_chunks_of(single),) if ends else ()
+            may_stray = ends and not all(getattr(each, "keeps", False) for each in row)
+            yield single, (_chunks_of(single),) if may_stray else ()
 
 
 def _chunks_of(operator: Operator) -> Stage:

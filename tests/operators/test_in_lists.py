@@ -45,6 +45,8 @@ STRANGERS = [
     ([ops.to_sse()], "'to_sse': emitted bytes"),
     ([ops.map(lambda _: 3)], "'map': emitted int"),
     ([ops.pipe(ops.redact(secrets), ops.text(), name="said")], "'text': emitted str"),
+    ([ops.pipe(ops.text(), ops.filter(str.isalpha)), Passing()], "'filter': emitted str"),
+    ([ops.branch(bool, ops.text(), ops.text())], "'branch': emitted str"),
     ([rx.map(kind_of)], "'map': emitted str"),
     ([ops.pipe(ops.tap(print), rx.map(kind_of))], "'pipe': emitted str"),
 ]
