@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +26,7 @@ from streampipe.models._encoding import (
     left_out,
     options_of,
     own_metadata,
+    schema_name,
     unknown_setting,
     with_fitting_ids,
 )
@@ -123,8 +123,7 @@ def encode_request(
         body["response_format"] = {
             "type": "json_schema",
             "json_schema": {
-                # Titles of generic types have brackets, which the protocol does not allow.
-                "name": re.sub(r"[^A-Za-z0-9_-]", "_", request.structured_output.name)[:64],
+                "name": schema_name(request.structured_output.name),
                 "schema": request.structured_output.schema,
             },
         }

@@ -130,6 +130,11 @@ def options_of(request: ModelRequest, provider: str) -> dict[str, Any]:
     return dict(options)
 
 
+def schema_name(name: str) -> str:
+    """A name of a schema as protocols allow it: titles of generic types have brackets."""
+    return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "answer"
+
+
 def chosen_tool(choice: Any) -> str | None:
     """The tool that a tool choice names; None for `"auto"`, `"none"` and `"required"`.
 

@@ -168,10 +168,11 @@ def _check(model_id: str, base_url: str, max_retries: int) -> None:
     try:
         url = urlsplit(base_url)
         is_address = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        is_address = is_address and not set("?#") & set(base_url)  # a path is put behind it
     except ValueError:  # brackets that do not match, a port that is no number
         is_address = False
     if not is_address:
-        msg = "base_url must be an address such as http://localhost:8000/v1"
+        msg = "base_url must be an address such as http://localhost:8000/v1, without '?' or '#'"
         raise ConfigurationError(msg)  # not shown: it may hold a password
     if max_retries < 0:
         msg = f"max_retries must be 0 or more, not {max_retries}"

@@ -44,6 +44,7 @@ _CODES: Mapping[str, type[ProviderError]] = {
     "prohibited_content": ContentFilterError,
     "responsibleaipolicyviolation": ContentFilterError,
     "context_length_exceeded": ContextLengthError,
+    "exceed_context_size_error": ContextLengthError,
     "string_above_max_length": ContextLengthError,
     "engine_overloaded": OverloadedError,
     "engine_overloaded_error": OverloadedError,
@@ -84,8 +85,10 @@ _WORDS: Mapping[type[ProviderError], re.Pattern[str]] = {
     kind: re.compile("|".join(words), re.IGNORECASE)
     for kind, words in {
         ContextLengthError: (
-            "context.?(length|window|size)",
-            "maximum context",
+            # Not in a name, which the message may quote: a tool's, say.
+            r"\bcontext[ -](length|window|size|limit)\b",
+            r"\bcontext_length_exceeded\b",
+            "maximum (context|prompt length)",
             "prompt (is|was) too long",
             "too many (input |prompt )?tokens",
             "token count .{0,40}exceed",
@@ -101,6 +104,7 @@ _WORDS: Mapping[type[ProviderError], re.Pattern[str]] = {
             "insufficient.{0,10}(balance|credit|funds|quota)",
             "exceeded your (current|monthly) quota",
             "(used|out of).{0,20}credits",
+            "(does not|doesn.t|don.t|do not) have any credits",
         ),
         ContentFilterError: (
             "content (filter|management policy)",

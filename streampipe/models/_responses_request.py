@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from streampipe.contracts import ModelRequest, OutputSchema, ToolSpec
-from streampipe.models._encoding import chosen_tool, options_of, unknown_setting
+from streampipe.models._encoding import chosen_tool, options_of, schema_name, unknown_setting
 from streampipe.models._responses_items import items_of
 from streampipe.models._responses_schema import object_schema, strict_schema
 
@@ -94,8 +94,7 @@ def _format(output: OutputSchema) -> dict[str, Any]:
     strict = strict_schema(schema)
     return {
         "type": "json_schema",
-        # Titles of generic types have brackets, which the protocol does not allow.
-        "name": re.sub(r"[^A-Za-z0-9_-]", "_", output.name)[:64],
+        "name": schema_name(output.name),
         "schema": schema if strict is None else strict,
         "strict": strict is not None,
     }

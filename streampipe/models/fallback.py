@@ -43,7 +43,7 @@ class FallbackModel:
         Args:
             models: two at least; a string is a router id such as `"openai/gpt-5-mini"`.
             when: looks at a failure, and says whether the next model is asked; by default it is,
-                whatever failed.
+                whatever failed. A request that a model cannot be asked goes on to the next anyway.
 
         Raises:
             ConfigurationError: there are fewer than two, or a router id is wrong.
@@ -63,9 +63,10 @@ class FallbackModel:
         """Answer one request; closing the generator closes that of the model which answers.
 
         Raises:
-            ModelError: the last failure, with a note for each one before it.
+            ModelError, ConfigurationError: the last failure, with a note for each one before it. A
+                request that one model cannot be asked is a failure of that model.
         """
-        earlier: list[ModelError] = []
+        earlier: list[ModelError | ConfigurationError] = []
         for place, model in enumerate(self.models, 1):
             head: list[Chunk] | None = []
             answer = cast("AsyncGenerator[Chunk, None]", model.stream(request))
@@ -82,10 +83,15 @@ class FallbackModel:
                         else:
                             yield chunk
                 return  # noqa: TRY300 - what follows is for a model that failed
-            except ModelError as error:
-                last = place == len(self.models) or not (self._when is None or self._when(error))
-                if head is None or last:
-                    for before in earlier:
+            except (ModelError, ConfigurationError) as error:
+                if head is None or place == len(self.models) or not self._goes_on(error):
+                    for before in reversed(earlier):
                         error.add_note(f"before that, {type(before).__name__}: {before}")
+                        for note in getattr(before, "__notes__", ()):  # of models in a model
+                            error.add_note(note)
                     raise
                 earlier.append(error)
+
+    def _goes_on(self, error: ModelError | ConfigurationError) -> bool:
+        """Whether the next model is asked."""
+        return self._when is None or isinstance(error, ConfigurationError) or self._when(error)

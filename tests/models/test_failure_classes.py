@@ -82,6 +82,12 @@ SAID: list[tuple[str, int | None, Any, type[ProviderError]]] = [
     ("openrouter in a stream", None, {"error": {"code": 502, "message": "Provider returned error"}}, ServerError),
     ("ollama model", 404, {"error": "model 'x' not found"}, InvalidRequestError),
     ("vllm context", 400, {"object": "error", "message": "maximum context length is 4096 tokens", "type": "BadRequestError", "code": 400}, ContextLengthError),
+    ("anthropic limit", 400, anthropic("input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000", "invalid_request_error"), ContextLengthError),
+    ("xai context", 400, {"error": {"message": "This model's maximum prompt length is 131072 but the request contains 200000 tokens."}}, ContextLengthError),
+    ("xai credit", 403, {"code": "The caller does not have permission", "error": "Your newly created team doesn't have any credits or licenses yet."}, QuotaError),
+    ("llama.cpp context", 400, {"error": {"code": 400, "message": "the request exceeds the available context size", "type": "exceed_context_size_error"}}, ContextLengthError),
+    ("a tool's name", 400, openai("Invalid schema for function 'reset_context_window'", "invalid_request_error", "invalid_function_parameters"), InvalidRequestError),
+    ("another tool's name", 400, openai("Invalid schema for function 'context_size_of'", "invalid_request_error"), InvalidRequestError),
     ("a proxy", 502, "<html>Bad gateway</html>", ServerError),
     ("nothing", 418, "", ProviderError),
 ]  # fmt: skip

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe import Agent
-from streampipe.chunks import TextDelta
+from streampipe.chunks import Chunk, TextDelta
+from streampipe.contracts import ModelRequest
 from streampipe.errors import (
     AuthenticationError,
     ConfigurationError,
@@ -71,6 +73,47 @@ async def test_nobody_answers() -> None:
     assert caught.value.__notes__ == [
         "before that, AuthenticationError: a/x: HTTP 401: no such key"
     ]
+
+
+class Refusing(ScriptedModel):
+    """A model that no request can be put in terms of."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk, None]:
+        """Refuse at the first step, as models behind HTTP do."""
+        del request
+
+        async def refused() -> AsyncGenerator[Chunk, None]:
+            raise ConfigurationError("no such effort")
+            yield
+
+        return refused()
+
+
+async def test_a_request_that_a_model_cannot_be_asked() -> None:
+    """It goes to the next model, whatever `when` says of failures."""
+    model = FallbackModel(Refusing([]), ScriptedModel(["hi"]), when=lambda _: False)
+    assert said(list(await collected(model))) == "hi"
+
+
+async def test_a_refusal_of_the_last_model_hides_nothing() -> None:
+    """What failed before it is told in its notes."""
+    with pytest.raises(ConfigurationError, match="no such effort") as caught:
+        await collected(FallbackModel(ScriptedModel([fail(down())]), Refusing([])))
+    assert caught.value.__notes__ == ["before that, OverloadedError: no capacity"]
+
+
+async def test_models_within_models_tell_all_failures() -> None:
+    """The newest first, each once."""
+
+    def failing(name: str) -> ScriptedModel:
+        return ScriptedModel([fail(OverloadedError(name))])
+
+    model = FallbackModel(
+        FallbackModel(failing("a"), failing("b")), FallbackModel(failing("c"), failing("d"))
+    )
+    with pytest.raises(OverloadedError, match="d") as caught:
+        await collected(model)
+    assert caught.value.__notes__ == [f"before that, OverloadedError: {name}" for name in "cba"]
 
 
 async def test_which_failures_are_worth_another_model() -> None:

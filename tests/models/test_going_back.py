@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streampipe.contracts import ModelRequest
+from streampipe.contracts import ModelRequest, OutputSchema
 from streampipe.messages import (
     FilePart,
     Part,
@@ -167,6 +167,17 @@ def test_several_summaries_are_one_reasoning(changed: int) -> None:
     assert '"reasoning"' not in body
     assert '"so"' in body
     assert len(told) == 1
+
+
+# --- names of schemas ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("protocol", ["chat", "responses"])
+def test_a_schema_without_a_title_has_a_name(protocol: Protocol) -> None:
+    """The protocol takes no empty one."""
+    output = OutputSchema("", {"type": "object", "properties": {}})
+    request = ModelRequest([PromptMessage("user", [TextPart("q")])], structured_output=output)
+    assert '"name": "answer"' in json.dumps(ENCODE[protocol](request, "gpt-5"))
 
 
 # --- what is lost is told ------------------------------------------------------------------
