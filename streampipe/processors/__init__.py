@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
     from streampipe.processors.cost_guard import CostGuard
     from streampipe.processors.model_router import ModelRouter
+    from streampipe.processors.pii_detector import PIIDetector
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
     from streampipe.processors.prepare_step import PrepareStep
     from streampipe.processors.provider_history_compat import (
@@ -38,6 +39,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "HISTORY_RULES": "streampipe.processors.provider_history_compat",
             "HistoryRule": "streampipe.processors.provider_history_compat",
             "ModelRouter": "streampipe.processors.model_router",
+            "PIIDetector": "streampipe.processors.pii_detector",
             "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
             "PrepareStep": "streampipe.processors.prepare_step",
             "ProviderHistoryCompat": "streampipe.processors.provider_history_compat",
@@ -60,6 +62,7 @@ __all__ = [
     "CostGuard",
     "HistoryRule",
     "ModelRouter",
+    "PIIDetector",
     "PrefillErrorHandler",
     "PrepareStep",
     "ProviderHistoryCompat",
