@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -216,11 +217,8 @@ class HttpServer(ABC):
         method, path, _ = (*first.split(" "), "", "")[:3]
         fields = (line.partition(":") for line in lines if line)
         headers = {name.strip().lower(): value.strip() for name, _, value in fields}
-        length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > LARGEST_BODY:
-            raise ConnectionError
         request = ServedRequest(path, headers)
-        content = await reader.readexactly(int(length))
+        content = await _content(reader, headers)
         self.requests.append(request)
         answer = asyncio.ensure_future(self._answer(request, method, content, writer))
         gone = asyncio.ensure_future(connection.wait())
@@ -236,6 +234,40 @@ class HttpServer(ABC):
             gone.cancel()
             await asyncio.wait({answer, gone})
             request.end(completed=completed)
+
+
+async def _content(reader: asyncio.StreamReader, headers: Mapping[str, str]) -> bytes:
+    """The body of a request: of the length that it tells, or in chunks.
+
+    Raises:
+        ConnectionError: it has neither form, or is too large.
+    """
+    if headers.get("transfer-encoding", "").lower() != "chunked":
+        return await reader.readexactly(_size(headers.get("content-length", "0"), 10))
+    content = b""
+    while True:
+        line = await reader.readuntil(b"\r\n")
+        size = _size(line.partition(b";")[0].strip().decode("latin-1"), 16)
+        if not size:
+            break
+        content += (await reader.readexactly(size + 2))[:-2]
+        _size(str(len(content)), 10)
+    while await reader.readuntil(b"\r\n") != b"\r\n":
+        pass  # a trailer
+    return content
+
+
+def _size(text: str, base: int) -> int:
+    """A number of bytes.
+
+    Raises:
+        ConnectionError: it is none, or too large.
+    """
+    digits = "[0-9]+" if base == 10 else "[0-9a-fA-F]+"  # noqa: PLR2004 - the usual one
+    size = int(text, base) if re.fullmatch(digits, text) else -1
+    if not 0 <= size <= LARGEST_BODY:
+        raise ConnectionError
+    return size
 
 
 def head(
@@ -258,8 +290,7 @@ async def write(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 async def write_json(writer: asyncio.StreamWriter, status: int, value: Any) -> None:
-    data = value.encode() if isinstance(value, str) else orjson.dumps(value)
-    kind = "text/plain; charset=utf-8" if isinstance(value, str) else "application/json"
-    head(writer, status, {"content-type": kind}, len(data))
+    data = orjson.dumps(value)
+    head(writer, status, {"content-type": "application/json"}, len(data))
     writer.write(data)
     await writer.drain()

@@ -53,6 +53,7 @@ class Spoken:
         wire: how it tells a turn.
         home: where the model class is that speaks it.
         usage_asked: whether usage comes only when it is asked for.
+        needed: further fields that a request's body must have.
     """
 
     path: re.Pattern[str]
@@ -61,13 +62,14 @@ class Spoken:
     wire: Wire
     home: str
     usage_asked: bool = False
+    needed: tuple[str, ...] = ()
 
     def asked(self, path: str, body: Mapping[str, Any]) -> Asked:
         """What a request asks for.
 
         Raises:
             KeyError, TypeError: it is no request of the protocol.
-            ValueError: it has no messages.
+            ValueError: it has no messages, or lacks a field.
         """
         found = self.path.fullmatch(path)
         assert found is not None, "the path was what chose the protocol"  # noqa: S101
@@ -75,6 +77,9 @@ class Spoken:
         messages = body[self.messages]
         if not isinstance(messages, list | str) or not messages:
             raise ValueError(f"{self.messages!r} must be a list with at least one message")
+        missing = [name for name in self.needed if body.get(name) is None]
+        if missing:
+            raise ValueError(f"{', '.join(missing)}: field required")
         options = body.get("stream_options") or {}
         return Asked(
             unquote(named.get("model") or str(body["model"])),
@@ -110,9 +115,12 @@ PROTOCOLS: Mapping[ProtocolName, Spoken] = {
         "messages",
         _anthropic_wire,
         "streampipe.models.anthropic:AnthropicModel",
+        needed=("max_tokens",),
     ),
     "google": Spoken(
-        re.compile("/v1beta/models/(?P<model>[^/:]+):(?P<way>(streamG|g)enerateContent)(\\?.*)?"),
+        re.compile(
+            "/v1(beta)?/models/(?P<model>[^/:]+):(?P<way>(streamG|g)enerateContent)(\\?.*)?"
+        ),
         "/v1beta",
         "contents",
         _google_wire,

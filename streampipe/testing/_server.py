@@ -88,6 +88,7 @@ class ModelServer(HttpServer):
         self._entries = [_entry(entry) for entry in script]
         self._repeat = repeat
         self._played = 0
+        self._misplaced: list[str] = []  # faults whose place is not in their answer
 
     @property
     def base_url(self) -> str:
@@ -135,11 +136,13 @@ class ModelServer(HttpServer):
         return made
 
     def assert_complete(self) -> None:
-        """Check that every turn was played.
+        """Check that every turn was played, and went wrong where it was to.
 
         Raises:
-            AssertionError: turns are left.
+            AssertionError: turns are left, or an answer did not hold the bytes of a `faulty`.
         """
+        if self._misplaced:
+            raise AssertionError(self._misplaced[0])
         left = len(self._entries) - self._played
         if left > 0:
             msg = f"{left} of {len(self._entries)} scripted turns were not asked for"
@@ -174,12 +177,21 @@ class ModelServer(HttpServer):
             place = f"request {number + 1} of a script of {len(self._entries)} turns"
             msg = f"the script is at its end: {place}"
             return await write_json(writer, 500, wire.error(msg, 500))
-        return await _play(self._entries[number], number, asked, wire, writer)
+        try:
+            answer, actions = _planned(self._entries[number], number, asked, wire)
+        except ConfigurationError as error:
+            self._misplaced.append(str(error))
+            return await write_json(writer, 500, wire.error(str(error), 500))
+        return await _act(actions, answer, writer)
 
 
 def _entry(entry: Any) -> Turn | Answer | Faulty:
     if isinstance(entry, Faulty):
-        return replace(entry, entry=_entry(entry.entry))
+        inner = _entry(entry.entry)
+        if isinstance(inner, Turn) and _refusal(inner) is not None:
+            msg = "faulty(fail(...)): an HTTP error is sent whole; put an Answer(...) in its place"
+            raise ConfigurationError(msg)
+        return replace(entry, entry=inner)
     if isinstance(entry, bytes | Path):
         entry = Answer(entry)
     if isinstance(entry, Answer):
@@ -202,39 +214,50 @@ def _entry(entry: Any) -> Turn | Answer | Faulty:
     return made
 
 
-async def _play(
-    entry: Turn | Answer | Faulty,
-    number: int,
-    asked: Asked,
-    wire: Wire,
-    writer: asyncio.StreamWriter,
-) -> None:
-    faults: list[Faulty] = []
-    while isinstance(entry, Faulty):
-        faults.append(entry)
-        entry = entry.entry
+def _refusal(turn: Turn) -> Failure | None:
+    """The failure that a turn begins with, if it does: an HTTP error."""
+    first = next((piece for piece in turn.pieces if not isinstance(piece, Delay)), None)
+    return first if isinstance(first, Failure) else None
+
+
+def _planned(
+    entry: Turn | Answer | Faulty, number: int, asked: Asked, wire: Wire
+) -> tuple[Answer, list[Action]]:
+    """An answer's head, and what is done about its body.
+
+    Raises:
+        ConfigurationError: it does not hold the bytes where it should go wrong.
+    """
+    if isinstance(entry, Faulty):
+        made, actions = _planned(entry.entry, number, asked, wire)
+        return made, entry.applied(actions)
     if isinstance(entry, Answer):
         made = Answer(b"", entry.status, {**EVENT_STREAM, **entry.headers})
-        actions: list[Action] = list(_pieces(entry))
-    else:
-        first = next((piece for piece in entry.pieces if not isinstance(piece, Delay)), None)
-        if isinstance(first, Failure):
-            await asyncio.sleep(_pauses(entry.pieces[: entry.pieces.index(first)]))
-            told = (
-                wire.error("scripted failure", first.status) if first.body is None else first.body
-            )
-            return await write_json(writer, first.status, told)
-        if not asked.stream:
-            await asyncio.sleep(_pauses(entry.pieces))
-            if entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces):
-                raise BrokenError
-            return await write_json(writer, 200, wire.completion(entry, number, asked.model))
-        made = Answer(b"", 200, EVENT_STREAM)
+        return made, list(_pieces(entry))
+    failure = _refusal(entry)
+    if failure is not None:
+        pause = _pauses(entry.pieces[: entry.pieces.index(failure)])
+        told = failure.body
+        if told is None:
+            told = wire.error("scripted failure", failure.status)
+        return _whole(told, failure.status), [Delay(pause), _bytes(told)]
+    if asked.stream:
         events = wire.events(entry, number, asked.model, usage=asked.usage)
         actions = [Broken() if isinstance(event, Failure) else event for event in events]
-    for fault in reversed(faults):
-        actions = fault.applied(actions)
-    return await _act(actions, made, writer)
+        return Answer(b"", 200, EVENT_STREAM), actions
+    body = wire.completion(entry, number, asked.model)
+    breaks = entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces)
+    return _whole(body, 200), [Delay(_pauses(entry.pieces)), Broken() if breaks else _bytes(body)]
+
+
+def _whole(value: Any, status: int) -> Answer:
+    """The head of an answer that is no event stream."""
+    kind = "text/plain; charset=utf-8" if isinstance(value, str) else "application/json"
+    return Answer(b"", status, {"content-type": kind})
+
+
+def _bytes(value: Any) -> bytes:
+    return value.encode() if isinstance(value, str) else orjson.dumps(value)
 
 
 async def _act(actions: list[Action], answer: Answer, writer: asyncio.StreamWriter) -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from typing import Any
 
 import httpx
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.errors import ConfigurationError
-from streampipe.testing import Answer, Fault, ModelServer, delay, faulty, turn
+from streampipe.testing import Answer, Fault, ModelServer, delay, fail, faulty, turn
 from streampipe.testing._faults import Action, Broken, Stalled
 from streampipe.testing._script import Delay
 
@@ -20,13 +22,16 @@ ASKED = {"model": "m", "messages": [{"role": "user", "content": "hi"}], "stream"
 BODY = b"data: one\n\ndata: two\n\n"
 
 
-async def read(server: ModelServer, limit: float = 5.0) -> tuple[bytes, str]:
+async def read(
+    server: ModelServer, limit: float = 5.0, *, stream: bool = True
+) -> tuple[bytes, str]:
     """What comes of an answer, and how it ends."""
+    asked = {**ASKED, "stream": stream}
     got = b""
     try:
         async with (
             httpx.AsyncClient(timeout=limit) as client,
-            client.stream("POST", f"{server.base_url}/chat/completions", json=ASKED) as answer,
+            client.stream("POST", f"{server.base_url}/chat/completions", json=asked) as answer,
         ):
             async for data in answer.aiter_raw():
                 got += data
@@ -110,6 +115,42 @@ async def test_any_entry_can_go_wrong(tmp_path: Path) -> None:
         assert (await read(server))[0] == b"<" + BODY
         body, end = await read(server)
         assert body.endswith(b"Hello")
+
+
+async def test_an_answer_that_is_no_stream_goes_wrong_too() -> None:
+    """Its JSON body is the answer, and is cut, dirty or dripping like any other."""
+    script = [
+        faulty(["Hello"], "cut", at=b"Hello"),
+        faulty(["Hello"], "cut"),
+        faulty(["Hello"], "garbage", at=b"Hello", data=b"!"),
+        faulty(["Hello"], "drip", size=9),
+    ]
+    async with ModelServer(script) as server:
+        body, end = await read(server, stream=False)
+        assert (body.endswith(b"Hello"), end) == (True, "RemoteProtocolError")
+        assert await read(server, stream=False) == (b"", "RemoteProtocolError")
+        assert b'"Hello!"' in (await read(server, stream=False))[0]
+        body, end = await read(server, stream=False)
+        assert (orjson.loads(body)["choices"][0]["message"]["content"], end) == ("Hello", "ended")
+
+
+@pytest.mark.parametrize(
+    "entry", [fail(), turn(delay(0), fail(status=429)), faulty(fail(), "drip")]
+)
+def test_an_http_error_does_not_go_wrong(entry: Any) -> None:
+    """It would go out whole, whatever the fault: it is refused when the server is built."""
+    with pytest.raises(ConfigurationError, match="Answer"):
+        ModelServer([faulty(entry, "cut")])
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_place_that_is_not_in_the_answer_is_told(*, stream: bool) -> None:
+    """To the client as an error of the server, and to the test that asks."""
+    async with ModelServer([faulty(["Hello"], "cut", at=b"nowhere")]) as server:
+        body, end = await read(server, stream=stream)
+        assert (b"does not hold b'nowhere'" in body, end) == (True, "ended")
+        with pytest.raises(AssertionError, match="nowhere"):
+            server.assert_complete()
 
 
 @pytest.mark.parametrize(

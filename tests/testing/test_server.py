@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -256,9 +257,72 @@ async def test_a_wrong_request_is_refused(
         assert deltas(await post(server))[1] == {"content": "a"}
 
 
+async def test_a_request_that_lacks_a_field() -> None:
+    """What the real server requires is required here, too, and named."""
+    async with ModelServer([["a"]]) as server, httpx.AsyncClient() as client:
+        url = f"{server.base_url}/messages"
+        response = await client.post(url, json=ASKED)
+        assert response.status_code == 400
+        assert "max_tokens: field required" in response.json()["error"]["message"]
+        assert (await client.post(url, json={**ASKED, "max_tokens": 9})).status_code == 200
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta"])
+async def test_googles_versions(version: str) -> None:
+    """Clients ask for either."""
+    async with ModelServer([["a"]]) as server, httpx.AsyncClient() as client:
+        url = server.address("google").replace("v1beta", version)
+        body = {"contents": [{"parts": [{"text": "hi"}]}]}
+        response = await client.post(f"{url}/models/m:generateContent", json=body)
+        assert response.json()["candidates"][0]["content"]["parts"] == [{"text": "a"}]
+
+
+async def test_a_request_in_chunks() -> None:
+    """A client that does not know the length says so; the next request on it is read as well."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        body = orjson.dumps(ASKED)
+        for start in range(0, len(body), 7):
+            yield body[start : start + 7]
+
+    async with ModelServer([["a"], ["b"]]) as server, httpx.AsyncClient() as client:
+        url = f"{server.base_url}/chat/completions"
+        response = await client.post(url, content=pieces())
+        assert response.request.headers["transfer-encoding"] == "chunked"
+        assert deltas(response)[1] == {"content": "a"}
+        assert deltas(await client.post(url, json=ASKED))[1] == {"content": "b"}
+        assert len(server.connections) == 1
+        assert server.requests[0].body == ASKED
+
+
+CHUNKED = b"POST /v1/chat/completions HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+
+
+async def test_chunks_may_have_extensions_and_a_trailer() -> None:
+    """Both are read over."""
+    body = orjson.dumps(ASKED)
+    sent = CHUNKED + b"%x;a=b\r\n%b\r\n0\r\nx-sum: 1\r\n\r\n" % (len(body), body)
+    async with ModelServer([["a"]]) as server:
+        host, port = server.base_url.removeprefix("http://").removesuffix("/v1").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(sent)
+        async with asyncio.timeout(5):
+            assert b"[DONE]" in await reader.readuntil(b"[DONE]")
+        writer.close()
+        await writer.wait_closed()
+
+
 @pytest.mark.parametrize(
     "sent",
-    [b"\x00\x01\x02\r\n\r\n", b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n", b"GET", b""],
+    [
+        CHUNKED + b"-1\r\n",
+        CHUNKED + b"x\r\n",
+        CHUNKED + b"fffffffffff\r\n",
+        b"\x00\x01\x02\r\n\r\n",
+        b"POST / HTTP/1.1\r\ncontent-length: x\r\n\r\n",
+        b"GET",
+        b"",
+    ],
 )
 async def test_what_is_no_http_is_hung_up_on(sent: bytes) -> None:
     """The server goes on for the others."""
