@@ -38,8 +38,6 @@ def _base58(text: str) -> int:
 
 def _bech32(text: str) -> int:
     """Its symbols, and those of the prefix, have a remainder that tells the kind of address."""
-    if text not in (text.lower(), text.upper()):
-        return 0
     prefix, symbols = text[:2].lower(), text[3:].lower()
     values = [ord(char) >> 5 for char in prefix] + [0] + [ord(char) & 31 for char in prefix]
     values += [_BECH32.index(char) for char in symbols]
@@ -71,15 +69,13 @@ def keccak_256(data: bytes) -> bytes:
 
     >>> keccak_256(b"").hex()[:16]
     'c5d2460186f7233c'
+
+    Args:
+        data: at most 134 bytes, which one round takes in; an address has 40.
     """
-    padded = bytearray(data) + b"\x01" + b"\0" * (-(len(data) + 1) % _RATE)
-    padded[-1] |= 0x80
-    lanes = [0] * 25
-    for begin in range(0, len(padded), _RATE):
-        for index in range(_RATE // 8):
-            at = begin + 8 * index
-            lanes[index] ^= int.from_bytes(padded[at : at + 8], "little")
-        lanes = _permuted(lanes)
+    padded = (data + b"\x01").ljust(_RATE - 1, b"\0") + b"\x80"
+    words = [int.from_bytes(padded[at : at + 8], "little") for at in range(0, _RATE, 8)]
+    lanes = _permuted(words + [0] * (25 - len(words)))
     return b"".join(lane.to_bytes(8, "little") for lane in lanes[:4])
 
 
