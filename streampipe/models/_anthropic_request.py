@@ -37,8 +37,8 @@ from streampipe.models._encoding import (
     left_out,
     options_of,
     own_metadata,
+    sendable,
     unknown_setting,
-    with_fitting_ids,
 )
 
 
@@ -107,15 +107,14 @@ def encode_request(
     """
     told: list[str] = [] if warnings is None else warnings
     family = next(family for pattern, family in FAMILIES if re.search(pattern, model_id))
+    prompt = sendable(request.prompt, _CALL_ID)
     body: dict[str, Any] = {
         "model": model_id,
         "max_tokens": family.max_tokens,
-        "messages": _Conversation(
-            with_fitting_ids(request.prompt, _CALL_ID), provider, told
-        ).messages,
+        "messages": _Conversation(prompt, provider, told).messages,
         "stream": True,
     }
-    system = _system(request.prompt, provider, told)
+    system = _system(prompt, provider, told)
     if system:
         body["system"] = system
     if request.tools:

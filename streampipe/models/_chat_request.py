@@ -27,8 +27,8 @@ from streampipe.models._encoding import (
     options_of,
     own_metadata,
     schema_name,
+    sendable,
     unknown_setting,
-    with_fitting_ids,
 )
 
 
@@ -97,7 +97,7 @@ def encode_request(
     """
     dialect = dialect or DIALECTS.get(provider, COMPATIBLE)
     told: list[str] = [] if warnings is None else warnings
-    prompt = with_fitting_ids(request.prompt, dialect.call_id)
+    prompt = sendable(request.prompt, dialect.call_id)
     body: dict[str, Any] = {
         "model": model_id,
         "messages": [m for said in prompt for m in _messages(said, dialect, provider, told)],

@@ -17,10 +17,11 @@ from streampipe.messages import (
     Part,
     PromptMessage,
     ReasoningPart,
+    TextPart,
     ToolCallPart,
     ToolResultPart,
 )
-from streampipe.models._surrogates import all_whole
+from streampipe.models._surrogates import all_whole, whole
 
 _ADDRESSES = ("http://", "https://", "gs://", "data:")
 
@@ -61,8 +62,8 @@ def is_as_signed(part: ReasoningPart, own: Mapping[str, Any], told: list[str]) -
     return False
 
 
-def with_fitting_ids(prompt: Iterable[PromptMessage], allowed: str) -> list[PromptMessage]:
-    """A prompt whose calls have ids that a provider takes, each one of its own.
+def sendable(prompt: Iterable[PromptMessage], allowed: str) -> list[PromptMessage]:
+    """A prompt in whole characters, whose calls have ids that a provider takes, each its own.
 
     Other providers' ids may be too long, or have characters that this one refuses. A call and its
     result change alike, and in the same way with every request.
@@ -90,10 +91,19 @@ def with_fitting_ids(prompt: Iterable[PromptMessage], allowed: str) -> list[Prom
                 if waiting and len(waiting) > 1:  # results stand in the order of their calls
                     waiting.pop(0)
                 changed = replace(part, tool_call_id=call_id)
-            content.append(changed)
+            content.append(_in_whole_characters(changed))
         ids |= newest
         made.append(replace(message, content=content))
     return made
+
+
+def _in_whole_characters(part: Part) -> Part:
+    """A part that can be sent: half a character has no form in UTF-8."""
+    if isinstance(part, TextPart | ReasoningPart) and whole(part.text) is not part.text:
+        return replace(part, text=whole(part.text))
+    if isinstance(part, ToolResultPart) and isinstance(part.result, str):
+        return replace(part, result=whole(part.result))
+    return part
 
 
 def _fitting(call_id: str, allowed: str, taken: set[str]) -> str:

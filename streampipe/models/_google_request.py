@@ -32,10 +32,12 @@ from streampipe.models._encoding import (
     left_out,
     options_of,
     own_metadata,
+    sendable,
     unknown_setting,
 )
 from streampipe.models._google_schema import answer_schema, tool_schema
 
+_CALL_ID = r"[\s\S]*"  # any
 _SETTINGS: Mapping[str, str] = {
     "frequency_penalty": "frequencyPenalty",
     "max_output_tokens": "maxOutputTokens",
@@ -83,11 +85,12 @@ def encode_request(
         ConfigurationError: an option, or a schema, has a form that the protocol cannot take.
     """
     told: list[str] = [] if warnings is None else warnings
-    contents = _Conversation(request.prompt, provider, told).contents
+    prompt = sendable(request.prompt, _CALL_ID)
+    contents = _Conversation(prompt, provider, told).contents
     if re.search(r"gemini-(?![12])", model_id):
         _sign_calls(contents)
     body: dict[str, Any] = {"contents": contents}
-    system = _system(request.prompt, provider, told)
+    system = _system(prompt, provider, told)
     if system:
         body["systemInstruction"] = {"parts": system}
     if request.tools:

@@ -20,7 +20,7 @@ from streampipe.models._encoding import (
     json_text,
     left_out,
     own_metadata,
-    with_fitting_ids,
+    sendable,
 )
 from streampipe.models._responses_calls import CALLS
 from streampipe.models._responses_outputs import Item, file_item, output_item
@@ -44,7 +44,7 @@ def items_of(prompt: Iterable[PromptMessage], provider: str, told: list[str]) ->
         ConfigurationError: a result has a form that its kind of call does not take.
     """
     items = _Items(provider, told)
-    for message in with_fitting_ids(prompt, _CALL_ID):
+    for message in sendable(prompt, _CALL_ID):
         items.add(message)
     return items.made
 

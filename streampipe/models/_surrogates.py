@@ -49,9 +49,11 @@ def whole(text: str) -> str:
     >>> whole("a\ud83d") == "a\ufffd"
     True
     """
-    if text.isascii() or _HALF.search(text) is None:
-        return text
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def all_whole(value: Any) -> Any:

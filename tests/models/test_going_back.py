@@ -18,12 +18,13 @@ from streampipe.messages import (
     Part,
     PromptMessage,
     ReasoningPart,
+    Role,
     TextPart,
     ToolCallPart,
     ToolResultPart,
 )
 from streampipe.models import anthropic, google, openai_chat, openai_responses
-from streampipe.models._encoding import digest_of, with_fitting_ids
+from streampipe.models._encoding import digest_of, sendable
 
 Protocol = Literal["chat", "responses", "anthropic", "google"]
 ENCODE: dict[Protocol, Callable[..., dict[str, Any]]] = {
@@ -81,15 +82,15 @@ def test_ids_fit_and_calls_keep_their_results(
     else:
         pairs = zip(calls, results, strict=True)
         prompt = [m for one, its in pairs for m in (said(one), PromptMessage("tool", [its]))]
-    made = [part for message in with_fitting_ids(prompt, allowed) for part in message.content]
+    made = [part for message in sendable(prompt, allowed) for part in message.content]
     fitted = {p.args["n"]: p.tool_call_id for p in made if isinstance(p, ToolCallPart)}
     assert {p.result: p.tool_call_id for p in made if isinstance(p, ToolResultPart)} == fitted
     assert len(set(fitted.values())) == len(call_ids)
     assert all(re.fullmatch(allowed, i) for i in fitted.values())
     for n, i in enumerate(call_ids):
         assert fitted[n] == i or not re.fullmatch(allowed, i) or i in call_ids[:n]
-    half = with_fitting_ids(prompt[:2], allowed)
-    assert half == with_fitting_ids(prompt, allowed)[:2]
+    half = sendable(prompt[:2], allowed)
+    assert half == sendable(prompt, allowed)[:2]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_a_foreign_id_is_made_to_fit(
 
 def test_a_result_without_a_call_has_a_fitting_id() -> None:
     """It is the server's to say what is wrong with it, and not its id."""
-    (made,) = with_fitting_ids(called("a b")[1:], FORMS[1])
+    (made,) = sendable(called("a b")[1:], FORMS[1])
     (part,) = made.content
     assert isinstance(part, ToolResultPart)
     assert re.fullmatch(FORMS[1], part.tool_call_id)
@@ -219,6 +220,17 @@ def test_white_space_alone(role: Any, text: str, count: int) -> None:
     """Anthropic refuses it: what is left out is told."""
     _, told = encoded("anthropic", PromptMessage(role, [TextPart(text)]))
     assert len(told) == count
+
+
+@pytest.mark.parametrize("protocol", ENCODE)
+@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool"])
+def test_half_a_character_in_a_text(protocol: Protocol, role: Role) -> None:
+    """Whoever said it: it is replaced, and two halves are joined; the rest arrives."""
+    text = "a\ud83db\ud83d\ude00c"
+    said_by = called("c1", text) if role == "tool" else [PromptMessage(role, [TextPart(text)])]
+    body, told = encoded(protocol, *said_by)
+    assert json.dumps("a\ufffdb\U0001f600c") in body
+    assert told == []
 
 
 @pytest.mark.parametrize("protocol", ENCODE)
