@@ -71,11 +71,10 @@ class Retries:
         """
         if self._step != self._scope.step_number:
             self._step, self._pauses = self._scope.step_number, 0
-        pause = _pause(self._pauses + 1, error.retry_after)
-        may_pass = error.mid_stream and error.is_retryable and pause <= LONGEST_PAUSE
-        if may_pass and self._pauses < self._broken:
+        may_pass = error.is_retryable and (error.retry_after or 0) <= LONGEST_PAUSE
+        if error.mid_stream and may_pass and self._pauses < self._broken:
             self._pauses += 1
-            await asyncio.sleep(pause)
+            await asyncio.sleep(_pause(self._pauses, error.retry_after))
             raise BrokenRetry(str(error), retry=True, processor_id="model")
         processor = await process_api_error(self._errors, error)
         if processor is not None and self._left():
