@@ -21,7 +21,7 @@ from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed
 from streampipe.testing import ScriptedModel, call, check_processor, chunkings, run_virtual
 from streampipe.text import Matcher
 
-EXAMPLES = max(1_000, 10 * settings().max_examples)
+EXAMPLES = max(50, settings().max_examples // 2)  # 1,000 in the profile "laws"
 BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 BECH32 = "bc1qar0srrr7xfkvy5l643lydnw9re59gtzzwf5mdq"
 ETHEREUM = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed"
@@ -394,9 +394,9 @@ def test_wrong_options(options: dict[str, Any], told: str) -> None:
         PIIDetector(**options)
 
 
-@pytest.mark.parametrize(("strategy", "share"), [("redact", 10), ("filter", 10)])
-def test_it_keeps_the_laws(strategy: Any, share: int) -> None:
+@pytest.mark.parametrize("strategy", ["redact", "filter"])
+def test_it_keeps_the_laws(strategy: Any) -> None:
     """Whatever the stream, and wherever its text is cut."""
     check_processor(
-        lambda: PIIDetector(strategy=strategy), max_examples=EXAMPLES // share, fails=BaseException
+        lambda: PIIDetector(strategy=strategy), max_examples=EXAMPLES, fails=BaseException
     )
