@@ -228,6 +228,7 @@ def _planned(
     Raises:
         ConfigurationError: it does not hold the bytes where it should go wrong.
     """
+    actions: list[Action]
     if isinstance(entry, Faulty):
         made, actions = _planned(entry.entry, number, asked, wire)
         return made, entry.applied(actions)
@@ -247,7 +248,8 @@ def _planned(
         return Answer(b"", 200, EVENT_STREAM), actions
     body = wire.completion(entry, number, asked.model)
     breaks = entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces)
-    return _whole(body, 200), [Delay(_pauses(entry.pieces)), Broken() if breaks else _bytes(body)]
+    actions = [Delay(_pauses(entry.pieces)), Broken() if breaks else _bytes(body)]
+    return _whole(body, 200), actions
 
 
 def _whole(value: Any, status: int) -> Answer:
