@@ -95,17 +95,21 @@ def _validator_of(schema: dict[str, Any]) -> Any:
         ConfigurationError: it is no JSON schema, or the library that knows them is missing.
     """
     try:
-        import jsonschema  # noqa: PLC0415 - an extra, for who gives a JSON schema
+        from jsonschema import (  # noqa: PLC0415 - an extra, for who gives a JSON schema
+            Draft202012Validator,
+            SchemaError,
+            validators,
+        )
     except ImportError as error:
         msg = (
             "structured_output: a JSON schema is checked by the extra 'schema': pip install "
             "'streampipe-rx[schema]'; pydantic models, dataclasses and TypedDicts need none"
         )
         raise ConfigurationError(msg) from error
-    kind = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    kind = validators.validator_for(schema, Draft202012Validator)
     try:
         kind.check_schema(schema)
-    except jsonschema.SchemaError as error:
+    except SchemaError as error:
         msg = f"structured_output: no JSON schema: {error.message:.200}"
         raise ConfigurationError(msg) from error
     return kind(schema)
