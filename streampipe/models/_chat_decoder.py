@@ -26,7 +26,9 @@ from streampipe.models._decoding import (
     tool_call,
     typed,
 )
+from streampipe.models._encoding import digest_of
 from streampipe.models._failures import provider_error
+from streampipe.models._surrogates import whole
 
 REASONS: Mapping[str, str] = {
     "stop": "stop",
@@ -274,6 +276,7 @@ class ChatDecoder(EventDecoder):
         noted, self._reasoned = self._reasoned, {}
         if self._details:
             noted["reasoning_details"] = [_merged(items) for items in self._details.values()]
+            noted["digest"] = digest_of(whole("".join(self._parts.pieces)))
             self._details = {}
         return self._parts.close(out, provider_metadata={self._provider: noted})
 
@@ -354,8 +357,8 @@ class ChatDecoder(EventDecoder):
                 msg = f"a tool call has no name: {''.join(call.pieces)[:EXCERPT]!r}"
                 raise ProviderStreamError(msg)
             text = "".join(call.pieces)
-            whole = tool_call(call.id, call.name, text, is_cut=reason not in _WHOLE)
-            out += (ToolCallInputEnd(call.id), whole)
+            made = tool_call(call.id, call.name, text, is_cut=reason not in _WHOLE)
+            out += (ToolCallInputEnd(call.id), made)
         out.append(FinishChunk(reason, self._usage, raw_reason=self._reason))
         self.done = True
         return out
@@ -363,12 +366,12 @@ class ChatDecoder(EventDecoder):
 
 def _merged(items: list[dict[str, Any]]) -> dict[str, Any]:
     """The pieces of one reasoning item as the item that they are."""
-    whole: dict[str, Any] = {}
+    made: dict[str, Any] = {}
     for name in {name: None for item in items for name in item}:
         values = [item[name] for item in items if item.get(name) is not None]
         texts = name in ("text", "summary", "data") and all(isinstance(v, str) for v in values)
-        whole[name] = "".join(values) if texts else next(iter(values), None)
-    return whole
+        made[name] = "".join(values) if texts else next(iter(values), None)
+    return made
 
 
 def _usage(raw: Any) -> Usage:

@@ -22,6 +22,7 @@ from streampipe.models._encoding import (
     chosen_tool,
     data_url,
     file_as_text,
+    is_as_signed,
     json_text,
     left_out,
     options_of,
@@ -192,7 +193,7 @@ def _assistant(
                 },
             )
         elif isinstance(part, ReasoningPart):
-            _reason(part, own_metadata(part, provider), reasoning)
+            _reason(part, own_metadata(part, provider), reasoning, told)
         elif not isinstance(part, TextPart):
             told.append(left_out(part, message.role))
     said = {"role": "assistant", "content": message.text or None}
@@ -202,11 +203,17 @@ def _assistant(
         yield said
 
 
-def _reason(part: ReasoningPart, noted: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Reasoning in the fields that it came in; that of another provider is left out."""
+def _reason(
+    part: ReasoningPart, noted: dict[str, Any], fields: dict[str, Any], told: list[str]
+) -> None:
+    """Reasoning in the fields that it came in; that of another provider is left out.
+
+    Items of it hold its text once more, as it came, and may be signed.
+    """
     details = noted.get("reasoning_details")
     if isinstance(details, list):
-        fields.setdefault("reasoning_details", []).extend(details)
+        if is_as_signed(part, noted, told):
+            fields.setdefault("reasoning_details", []).extend(details)
     elif isinstance(field := noted.get("field"), str):
         fields[field] = fields.get(field, "") + part.text
 

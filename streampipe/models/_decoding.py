@@ -176,7 +176,7 @@ class Parts:
     For protocols that say what a piece of text is, but not where its part begins and ends.
 
     Attributes:
-        pieces: of the part that is open, or was last.
+        pieces: of the reasoning that is open, or was last; a signature holds for them.
     """
 
     def __init__(self) -> None:
@@ -199,7 +199,8 @@ class Parts:
             raise ProviderStreamError(msg)
         if self._open != kind:
             self.begin(kind, out)
-        self.pieces.append(text)
+        if kind == "reasoning":
+            self.pieces.append(text)
         out.append(_PARTS[kind][1](self._id, text))
 
     def begin(self, kind: str, out: list[Chunk]) -> None:

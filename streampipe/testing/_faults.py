@@ -124,12 +124,15 @@ def faulty(
     ```
 
     Args:
-        entry: any other entry: a turn, pieces, bytes, a file, an `Answer`.
+        entry: any other entry: a turn, pieces, bytes, a file, an `Answer`; but no `fail(...)` as
+            the first piece, which `ModelServer` refuses: put an `Answer` with the status there.
         fault: what happens: `"cut"` breaks the connection, `"end"` ends the body as if that were
             all, `"stall"` falls silent until the client leaves, `"delay"` waits `seconds`,
             `"garbage"` sends `data` in between, `"drip"` sends the body in pieces of `size` bytes
             with `seconds` between them.
-        at: where in the body: an offset in bytes, or the bytes behind which it happens.
+        at: where in the body: an offset in bytes, or the bytes behind which it happens. The body is
+            JSON where no stream was asked for. Bytes that are not in it make the answer an HTTP
+            500 that says so, and `ModelServer.assert_complete` fails.
         seconds: of a delay or between drips.
         data: the garbage.
         size: of a drip, in bytes.

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.chunks import Chunk, ReasoningDelta, ReasoningEnd, TextDelta
+from streampipe.models._encoding import digest_of
 from streampipe.models.openai_chat import ChatDecoder
 from streampipe.testing import chunkings
 from tests.models.streams import decoded, delta, event, sse
@@ -54,7 +55,12 @@ def test_reasoning_items() -> None:
     )
     assert told(chunks) == ("hm", "ok")
     whole = {"type": "reasoning.text", "index": 0, "text": "hm", "format": "x", "signature": "s"}
-    assert noted(chunks) == [{"field": "reasoning", "reasoning_details": [whole, cipher]}]
+    (made,) = noted(chunks)
+    assert made == {
+        "field": "reasoning",
+        "reasoning_details": [whole, cipher],
+        "digest": digest_of("hm"),
+    }
 
 
 INLINE = "<think>Hm, a < b.</think>\n\nSo it is <think>."

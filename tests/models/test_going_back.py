@@ -159,6 +159,18 @@ def test_reasoning_without_a_digest_goes_back(protocol: Protocol) -> None:
     assert told == []
 
 
+@pytest.mark.parametrize(("text", "count"), [("my secret plan", 0), ("my [x] plan", 1)])
+def test_items_of_reasoning_that_was_changed_stay_here(text: str, count: int) -> None:
+    """In the chat protocol they hold the text once more, as it came."""
+    details = [{"type": "reasoning.text", "text": "my secret plan", "signature": "S1G"}]
+    noted = {"reasoning_details": details, "digest": digest_of("my secret plan")}
+    part = ReasoningPart(text, provider_metadata={"openrouter": noted})
+    call = ToolCallPart("c1", "f", {})
+    body, told = encoded("chat", said(part, call), provider="openrouter")
+    assert ("secret" in body, "S1G" in body, len(told)) == (not count, not count, count)
+    assert "digest" not in body
+
+
 @pytest.mark.parametrize("changed", [0, 1])
 def test_several_summaries_are_one_reasoning(changed: int) -> None:
     """Where one was changed, the whole item stays here, and what follows is sent."""
