@@ -248,8 +248,8 @@ def _planned(
         return Answer(b"", 200, EVENT_STREAM), actions
     body = wire.completion(entry, number, asked.model)
     breaks = entry.incomplete or any(isinstance(piece, Failure) for piece in entry.pieces)
-    pause = Delay(_pauses(entry.pieces))
-    return _whole(body, 200), [pause, Broken() if breaks else _bytes(body)]
+    last = Broken() if breaks else _bytes(body)
+    return _whole(body, 200), [Delay(_pauses(entry.pieces)), last]
 
 
 def _whole(value: Any, status: int) -> Answer:
