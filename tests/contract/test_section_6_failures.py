@@ -132,7 +132,7 @@ async def test_6_a_failure_keeps_what_came_before(run: Runner) -> None:
 
 
 async def test_6_process_api_error_does_not_see_what_the_client_itself_cured(run: Runner) -> None:
-    """The model client's own transient retries come first, and void nothing."""
+    """The model client's own transient retries come first, count, and void nothing."""
     asked: list[Any] = []
     busy = Answer(b"{}", status=503, headers={"retry-after": "0"})
     errors = [processor(process_api_error=asked.append)]
@@ -140,7 +140,7 @@ async def test_6_process_api_error_does_not_see_what_the_client_itself_cured(run
         seen = await run(Agent(model=server.model(), error_processors=errors))
         assert len(server.requests) == 2
     assert seen.result.text == "cured"
-    assert seen.result.retries == 0
+    assert seen.result.retries == 1
     assert asked == []
 
 
