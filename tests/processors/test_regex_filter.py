@@ -46,7 +46,7 @@ def test_it_keeps_the_laws(strategy: Any) -> None:
     """Whatever the stream, and wherever its text is cut."""
     check_processor(
         lambda: RegexFilter(r"[ab]c+|\d\d", strategy=strategy, replacement=None),
-        max_examples=EXAMPLES if strategy == "redact" else EXAMPLES // 5,  # it is the same code
+        max_examples=EXAMPLES // 5,  # the operators themselves have a thousand each
         fails=BaseException,
     )
 
