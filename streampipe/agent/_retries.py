@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 from streampipe.abort import TripWire
@@ -11,10 +10,9 @@ from streampipe.agent._output import StructuredOutput
 from streampipe.agent._spec import RunSpec
 from streampipe.contracts import RunResult
 from streampipe.errors import ModelError, StructuredOutputError
+from streampipe.models._clock import pause_before
 from streampipe.operators._hooks import process_api_error
 from streampipe.operators._scope import Bound, Scope
-
-LONGEST_PAUSE = 60.0  # seconds; a provider that asks for a longer one is not asked again
 
 
 class ApiRetry(TripWire):
@@ -71,11 +69,12 @@ class Retries:
         """
         if self._step != self._scope.step_number:
             self._step, self._pauses = self._scope.step_number, 0
-        may_pass = error.is_retryable and (error.retry_after or 0) <= LONGEST_PAUSE
-        if error.mid_stream and may_pass and self._pauses < self._broken:
-            self._pauses += 1
-            await asyncio.sleep(_pause(self._pauses, error.retry_after))
-            raise BrokenRetry(str(error), retry=True, processor_id="model")
+        if error.mid_stream and error.is_retryable and self._pauses < self._broken:
+            pause = pause_before(self._pauses, error.retry_after)
+            if pause is not None:
+                self._pauses += 1
+                await asyncio.sleep(pause)
+                raise BrokenRetry(str(error), retry=True, processor_id="model")
         processor = await process_api_error(self._errors, error)
         if processor is not None and self._left():
             raise ApiRetry(str(error), retry=True, processor_id=processor.id)
@@ -113,10 +112,3 @@ class Retries:
 
     def _left(self) -> bool:
         return self._scope.retry_count < self._spec.max_retries
-
-
-def _pause(retry: int, asked: float | None) -> float:
-    """Seconds to wait: what the provider asked for, else exponential with full jitter."""
-    if asked is not None:
-        return asked
-    return random.uniform(0, min(LONGEST_PAUSE, 0.25 * 2**retry))  # noqa: S311 - no secret

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -23,13 +22,11 @@ from streampipe.errors import (
     ModelTimeoutError,
     ProviderStreamError,
 )
-from streampipe.models._clock import Clock
+from streampipe.models._clock import Clock, pause_before
 from streampipe.models._failures import provider_error, request_id_of
 from streampipe.models._sse import EventStream
 from streampipe.models._transport import Timeout, Transport, TransportResponse
 
-FIRST_PAUSE = 0.5  # seconds; doubles with every attempt
-LONGEST_PAUSE = 60.0
 DRAIN = 0.1  # seconds to wait for the body's end after the protocol's: then the connection lives on
 EXCERPT = 200  # characters of an answer that is no stream that an error shows
 LARGEST_ERROR = 1 << 20  # bytes of an error's body that are read
@@ -130,7 +127,7 @@ class ProviderCall:
                 error.mid_stream = released
                 if released or not error.is_retryable or failures >= self.max_retries:
                     raise
-                pause = _pause(failures, error.retry_after)
+                pause = pause_before(failures, error.retry_after)
                 if pause is None or pause >= clock.left():
                     raise
                 if on_retry is not None:
@@ -312,14 +309,3 @@ def _parsed(text: str) -> Any:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
         return None
-
-
-def _pause(failures: int, asked: float | None) -> float | None:
-    """Seconds to wait: what the provider asked for, else exponential with full jitter.
-
-    None when it asked for longer than anybody should be kept waiting: asking earlier would only
-    make it worse, so the failure stands, and says how long.
-    """
-    if asked is not None:
-        return asked if asked <= LONGEST_PAUSE else None
-    return random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures))  # noqa: S311 - no secret

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import random
 from collections.abc import Awaitable
 from typing import TypeVar
 
@@ -14,6 +15,9 @@ from streampipe.errors import (
     TotalTimeoutError,
 )
 from streampipe.models._transport import Timeout
+
+FIRST_PAUSE = 0.5  # seconds; doubles with every attempt
+LONGEST_PAUSE = 60.0
 
 T = TypeVar("T")
 
@@ -78,3 +82,14 @@ class Clock:
             return FirstChunkTimeoutError(msg, is_retryable=True)
         msg = f"nothing came for {limits.between_chunks:g} s in the middle of the answer"
         return ChunkTimeoutError(msg, is_retryable=True)
+
+
+def pause_before(failures: int, asked: float | None) -> float | None:
+    """Seconds to wait: what the provider asked for, else exponential with full jitter.
+
+    None when it asked for longer than anybody should be kept waiting: asking earlier would only
+    make it worse, so the failure stands, and says how long.
+    """
+    if asked is not None:
+        return asked if asked <= LONGEST_PAUSE else None
+    return random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures))  # noqa: S311 - no secret
