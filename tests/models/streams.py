@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
+from streampipe import Agent
 from streampipe.chunks import (
     Chunk,
     FinishChunk,
@@ -19,6 +20,8 @@ from streampipe.chunks import (
     TextDelta,
     ToolCall,
 )
+from streampipe.contracts import ModelRequest
+from streampipe.messages import Message, MessageList
 from streampipe.models._call import Decoder
 from streampipe.models._sse import EventStream
 from streampipe.models.openai_chat import ChatDecoder
@@ -108,3 +111,29 @@ JSON = st.recursive(
     max_leaves=8,
 )
 """Any JSON value."""
+
+
+class Replayed:
+    """A model that answers with the chunks of a recording."""
+
+    model_id = "recorded"
+
+    def __init__(self, provider: str, chunks: list[Chunk]) -> None:
+        """Take the answer, and whose it is."""
+        self.provider = provider
+        self._chunks = chunks
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+        """Answer."""
+        for chunk in self._chunks:
+            yield chunk
+
+
+async def conversation_after(chunks: list[Chunk], provider: str) -> MessageList:
+    """The stored conversation, when a provider's answer has gone through a run."""
+    result = await Agent(model=Replayed(provider, chunks), max_steps=1).generate("hi")
+    conversation = MessageList()
+    conversation.add(Message.user("hi"), source="memory")
+    for message in result.messages:
+        conversation.add(message, source="memory")
+    return conversation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streampipe.agent import Agent
 from streampipe.chunks import (
     Chunk,
     FinishChunk,
@@ -23,11 +21,9 @@ from streampipe.chunks import (
     ToolCallInputStart,
     ToolResult,
 )
-from streampipe.contracts import ModelRequest
-from streampipe.messages import Message, MessageList
 from streampipe.models.anthropic import AnthropicDecoder
 from streampipe.testing._chunk_laws import unclosed
-from tests.models.streams import STREAMS, answer, cut, decoded, recorded
+from tests.models.streams import STREAMS, answer, conversation_after, cut, decoded, recorded
 from tests.models.test_anthropic_request import BETA_JUDGE, body_of, user
 
 PROTOCOL = "anthropic-messages"
@@ -171,29 +167,9 @@ def test_citations_become_sources_once() -> None:
 # --- and back ------------------------------------------------------------------------------
 
 
-class Replayed:
-    """A model that answers with the chunks of a recording."""
-
-    provider = "anthropic"
-    model_id = "recorded"
-
-    def __init__(self, chunks: list[Chunk]) -> None:
-        """Take the answer."""
-        self._chunks = chunks
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """Answer."""
-        for chunk in self._chunks:
-            yield chunk
-
-
 async def sent_back(chunks: list[Chunk]) -> list[dict[str, Any]]:
     """The blocks of the next request, after a run has stored an answer."""
-    result = await Agent(model=Replayed(chunks), max_steps=1).generate("hi")
-    conversation = MessageList()
-    conversation.add(Message.user("hi"), source="memory")
-    for message in result.messages:
-        conversation.add(message, source="memory")
+    conversation = await conversation_after(chunks, "anthropic")
     warnings: list[str] = []
     body = body_of(*conversation.prompt(), user("so?"), judge=BETA_JUDGE, warnings=warnings)
     assert not warnings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streampipe.agent import Agent
 from streampipe.chunks import (
     Chunk,
     FinishChunk,
@@ -23,13 +21,11 @@ from streampipe.chunks import (
     ToolCallDelta,
     ToolCallInputStart,
 )
-from streampipe.contracts import ModelRequest
-from streampipe.messages import Message, MessageList
 from streampipe.models import _decoding
 from streampipe.models._sse import EventStream
 from streampipe.models.google import GoogleDecoder
 from streampipe.testing._chunk_laws import unclosed
-from tests.models.streams import answer, cut, decoded, recorded
+from tests.models.streams import answer, conversation_after, cut, decoded, recorded
 from tests.models.test_google_request import body_of, user
 
 RECORDED = recorded("google-generate-content")
@@ -152,29 +148,9 @@ def test_a_recording_may_be_cut_at_every_byte(path: Path) -> None:
 # --- and back ------------------------------------------------------------------------------
 
 
-class Replayed:
-    """A model that answers with the chunks of a recording."""
-
-    provider = "google"
-    model_id = "recorded"
-
-    def __init__(self, chunks: list[Chunk]) -> None:
-        """Take the answer."""
-        self._chunks = chunks
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """Answer."""
-        for chunk in self._chunks:
-            yield chunk
-
-
 async def sent_back(chunks: list[Chunk]) -> list[dict[str, Any]]:
     """The model's parts of the next request, after a run has stored an answer."""
-    result = await Agent(model=Replayed(chunks), max_steps=1).generate("hi")
-    conversation = MessageList()
-    conversation.add(Message.user("hi"), source="memory")
-    for message in result.messages:
-        conversation.add(message, source="memory")
+    conversation = await conversation_after(chunks, "google")
     warnings: list[str] = []
     body = body_of(*conversation.prompt(), user("so?"), model_id="gemini-3-pro", warnings=warnings)
     assert not warnings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streampipe.agent import Agent
 from streampipe.chunks import (
     Chunk,
     FileChunk,
@@ -29,11 +28,10 @@ from streampipe.chunks import (
 )
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ModelError, ProviderStreamError, QuotaError
-from streampipe.messages import Message, MessageList
 from streampipe.models._sse import EventStream
 from streampipe.models.openai_responses import ResponsesDecoder, encode_request
 from streampipe.testing._chunk_laws import unclosed
-from tests.models.streams import answer, cut, decoded, recorded
+from tests.models.streams import answer, conversation_after, cut, decoded, recorded
 from tests.models.test_responses_request import judged
 
 RECORDED = recorded("openai-responses")
@@ -203,29 +201,9 @@ def test_a_small_recording_may_be_cut_at_every_byte(path: Path) -> None:
 # --- the next request ------------------------------------------------------------------------
 
 
-class Replayed:
-    """A model that answers with the chunks of a recording."""
-
-    provider = "openai"
-    model_id = "recorded"
-
-    def __init__(self, chunks: list[Chunk]) -> None:
-        """Take the answer."""
-        self._chunks = chunks
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
-        """Answer."""
-        for chunk in self._chunks:
-            yield chunk
-
-
 async def asked_next(chunks: list[Chunk]) -> list[dict[str, Any]]:
     """The items of the next request, after a run has stored an answer."""
-    result = await Agent(model=Replayed(chunks), max_steps=1).generate("hi")
-    conversation = MessageList()
-    conversation.add(Message.user("hi"), source="memory")
-    for message in result.messages:
-        conversation.add(message, source="memory")
+    conversation = await conversation_after(chunks, "openai")
     warnings: list[str] = []
     body = encode_request(ModelRequest(conversation.prompt()), "gpt-5", warnings=warnings)
     assert not warnings
