@@ -115,7 +115,7 @@ async def test_the_key_is_never_told(
 
 
 @each_protocol
-@pytest.mark.parametrize("key", [f"{CANARY}\n", f" {CANARY}", f"a\x00{CANARY}"])
+@pytest.mark.parametrize("key", [f"{CANARY}\n", f" {CANARY}", f"{CANARY}\u2028", f"a\x00{CANARY}"])
 def test_a_key_that_no_header_can_carry_is_not_told(protocol: ProtocolName, key: str) -> None:
     """A stray newline, say: the HTTP client would quote the key in its error."""
     with pytest.raises(ConfigurationError, match="newline") as caught:
