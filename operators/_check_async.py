@@ -19,7 +19,7 @@ from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._map_async import Answer, answered
 from streampipe.operators._operator import operator
-from streampipe.operators._options import BOTH, Part, checked_count
+from streampipe.operators._options import BOTH, Part, checked_count, options_of
 from streampipe.operators._text import PARTS, Machine, checked_parts, text_stage
 from streampipe.text import Splitter
 
@@ -154,7 +154,9 @@ def check_async(
         msg = f"check_async: over_budget must be 'fail' or 'allow', not {over_budget!r}"
         raise ConfigurationError(msg)
     kinds = tuple(PARTS[part][0] for part in checked_parts("check_async", parts))
-    cut = text_stage("check_async", _windows(window), parts)
+    with options_of("check_async"):
+        machine = window_machine(window)
+    cut = text_stage("check_async", machine, parts)
 
     enforce = Stage("check_async", _enforce)
 
@@ -275,7 +277,7 @@ class _Cutter:
         return [text] if text else []
 
 
-def _windows(window: object) -> Callable[[str], Machine]:
+def window_machine(window: object) -> Callable[[str], Machine]:
     """What makes the machine that cuts a text part into windows.
 
     Raises:
@@ -287,5 +289,5 @@ def _windows(window: object) -> Callable[[str], Machine]:
     if isinstance(window, int) and not isinstance(window, bool) and window >= 1:
         size = window
         return lambda _: _Cutter(size)
-    msg = f"check_async: window must be 'sentence', 'line' or 1 character or more, not {window!r}"
+    msg = f"window must be 'sentence', 'line' or 1 character or more, not {window!r}"
     raise ConfigurationError(msg)

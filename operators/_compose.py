@@ -11,6 +11,7 @@ from reactivex import Observable
 
 from streampipe.chunks import Chunk
 from streampipe.contracts import HOOKS, OutputProcessor
+from streampipe.contracts.processor import STREAM_OPERATOR
 from streampipe.errors import ConfigurationError, OperatorError
 from streampipe.operators._core import FAULTS, Emit, Escape
 from streampipe.operators._functions import check_function, is_true
@@ -314,7 +315,7 @@ def _operator_of(element: Any, where: str) -> Op[Chunk, Chunk]:
     Raises:
         ConfigurationError: it is neither.
     """
-    if any(hasattr(element, hook) for hook in HOOKS):
+    if any(hasattr(element, hook) for hook in (*HOOKS, STREAM_OPERATOR)):
         return process_all([element])
     check_called(element, where)
     if callable(element):

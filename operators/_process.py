@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from reactivex import Observable
 
@@ -23,9 +23,18 @@ from streampipe.chunks import (
     TripwireChunk,
     chunk_from_wire,
 )
-from streampipe.contracts import Abort, Done, OutputProcessor, ProcessOutputStreamArgs, StreamWriter
+from streampipe.contracts import (
+    Abort,
+    Done,
+    OutputProcessor,
+    ProcessOutputStreamArgs,
+    StreamOperatorArgs,
+    StreamWriter,
+)
+from streampipe.contracts.processor import STREAM_OPERATOR as OPERATOR
 from streampipe.errors import ProcessorError, WireError
-from streampipe.operators._core import FAULTS, Emit, Escape, is_cancel
+from streampipe.operators._bridge import flowable
+from streampipe.operators._core import FAULTS, Emit, Escape, Flowable, Operator, is_cancel
 from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._operator import operator
 from streampipe.operators._options import checked_list
@@ -348,25 +357,88 @@ def process_all(
 
     Args:
         source: a stream of chunks.
-        processors: processors that define `process_output_stream`.
+        processors: processors that define `process_output_stream`, or bring a `stream_operator`.
 
     Returns:
         What the processors let through. It fails with `TripWire` when one calls `abort`, and with
         `ProcessorError` when one raises or returns what is no chunk; the source is closed then.
 
     Raises:
-        ConfigurationError: an element has no id or not the hook; two share an id.
+        ConfigurationError: an element has no id, and neither the hook nor an operator; two share
+            an id.
     """
-    return fuse(source, _hooked("process_all", checked_list("process_all", processors)))
+    return _processed("process_all", source, checked_list("process_all", processors))
+
+
+def _processed(name: str, source: Observable[Chunk], chain: list[Any]) -> Observable[Chunk]:
+    """A source behind processors: those with a hook in kernels, those with an operator between.
+
+    Raises:
+        ConfigurationError: one has no id, and neither the hook nor an operator; two share an id.
+    """
+    check_processors(chain, (HOOK, OPERATOR), name)
+    group: list[Any] = []
+    for processor in chain:
+        if hasattr(processor, OPERATOR):
+            source = _brought(fuse(source, _hooked(name, group)) if group else source, processor)
+            group = []
+        else:
+            group.append(processor)
+    return fuse(source, _hooked(name, group)) if group or not chain else source
+
+
+def _brought(source: Observable[Chunk], processor: Any) -> Flowable[Chunk]:
+    """A source behind the operator that a processor brings; its state is the subscription's."""
+
+    async def run(emit: Emit[Chunk]) -> None:
+        brought = BroughtOperator(Bound(processor, Scope(run_id="")))
+        await flowable(brought(source)).into(emit)
+
+    return Flowable(run)
+
+
+class BroughtOperator:
+    """The operator that a processor brings for the stream; made for every subscription.
+
+    Attributes:
+        bound: the processor.
+    """
+
+    def __init__(self, bound: Bound) -> None:
+        """Bring it in."""
+        self.bound = bound
+        self.__name__ = bound.id
+
+    def __call__(self, source: Observable[Chunk]) -> Observable[Chunk]:
+        """The operator, made anew, behind a source.
+
+        Raises:
+            ProcessorError: the processor makes none.
+        """
+        return self.made()(source)
+
+    def made(self) -> Operator:
+        """The operator, made anew.
+
+        Raises:
+            ProcessorError: the processor makes none.
+        """
+        try:
+            args = StreamOperatorArgs(
+                **self.bound.common(), message_list=self.bound.scope.message_list
+            )
+            made = getattr(self.bound.processor, OPERATOR)(args)
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"
+            raise self.bound.error(OPERATOR, what) from error
+        if not callable(made):
+            what = f"returned {type(made).__name__}; return an operator"
+            raise self.bound.error(OPERATOR, what)
+        return cast("Operator", made)
 
 
 def _hooked(name: str, chain: list[Any]) -> Stage:
-    """The stage that runs every chunk through the hooks of processors.
-
-    Raises:
-        ConfigurationError: one has no id or not the hook; two share an id.
-    """
-    check_processors(chain, (HOOK,), name)
+    """The stage that runs every chunk through the hooks of processors."""
 
     def bound() -> OutputStage:
         return OutputStage(bind(chain, Scope(run_id="")))  # its chunks say of which run they are
@@ -383,12 +455,12 @@ def process(source: Observable[Chunk], processor: OutputProcessor) -> Observable
 
     Args:
         source: a stream of chunks.
-        processor: defines `process_output_stream`.
+        processor: defines `process_output_stream`, or brings a `stream_operator`.
 
     Returns:
         What the processor lets through. It fails as `process_all` does.
 
     Raises:
-        ConfigurationError: it has no id or not the hook.
+        ConfigurationError: it has no id, and neither the hook nor an operator.
     """
-    return fuse(source, _hooked("process", [processor]))
+    return _processed("process", source, [processor])

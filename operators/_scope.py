@@ -19,6 +19,7 @@ from streampipe.contracts import (
     StepResult,
     StreamWriter,
 )
+from streampipe.contracts.processor import STREAM_OPERATOR
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import MessageList, new_id
 from streampipe.operators._core import FAULTS, is_cancel
@@ -220,11 +221,17 @@ def check_processor_shape(processor: Any, hooks: tuple[str, ...], where: str) ->
     if not isinstance(name, str) or not name:
         msg = f"{where}: {processor!r:.80} is no processor: it needs an 'id', a non-empty string"
         raise ConfigurationError(msg)
-    if not any(callable(getattr(processor, hook, None)) for hook in hooks):
-        has = [hook for hook in HOOKS if callable(getattr(processor, hook, None))]
+    has = [hook for hook in (*HOOKS, STREAM_OPERATOR) if callable(getattr(processor, hook, None))]
+    if not set(has) & set(hooks):
         msg = (
             f"{where}: processor {name!r} defines none of the hooks that run there "
             f"({', '.join(hooks)}); it defines {', '.join(has) or 'no hook at all'}"
+        )
+        raise ConfigurationError(msg)
+    if {STREAM_OPERATOR, "process_output_stream"} <= set(has):
+        msg = (
+            f"{where}: processor {name!r} defines process_output_stream and brings a "
+            f"{STREAM_OPERATOR}, which stands in its place; leave one of them out"
         )
         raise ConfigurationError(msg)
     window = getattr(processor, "stream_window", None)

@@ -31,12 +31,13 @@ from streampipe.chunks import (
     ToolErrorChunk,
     TripwireChunk,
 )
+from streampipe.contracts.processor import STREAM_OPERATOR
 from streampipe.errors import OperatorError, StreampipeError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._compose import flat, label
 from streampipe.operators._core import Buffer, Emit, Escape, Flowable, Operator
 from streampipe.operators._fuse import Opened, Stage, fuse
-from streampipe.operators._process import OutputStage
+from streampipe.operators._process import BroughtOperator, OutputStage
 from streampipe.operators._record import UNWATCHED, Watch, Watched
 from streampipe.operators._scope import Bound, Scope
 
@@ -101,13 +102,15 @@ class Route:
         self._legs: list[_Leg] = []
         group: list[Bound] = []
         for element, checks in _single(elements):
-            if is_operator(element):
-                self._legs.append(_Leg(group, watch))
-                self._operators.append((element, watch.lane(label(element)), checks))
-                group = []
-            else:
-                group.append(Bound(element, scope))
-                self.bounds.append(group[-1])
+            if not is_operator(element):
+                self.bounds.append(Bound(element, scope))
+                if not hasattr(element, STREAM_OPERATOR):
+                    group.append(self.bounds[-1])
+                    continue
+                element = BroughtOperator(self.bounds[-1])  # noqa: PLW2901 - it stands there
+            self._legs.append(_Leg(group, watch))
+            self._operators.append((element, watch.lane(label(element)), checks))
+            group = []
         self._legs.append(_Leg(group, watch))
         self._last: Emit[Chunk] | None = None
         self._head: Emit[Chunk]
@@ -170,6 +173,8 @@ class Route:
 
     def _applied(self, operator: Operator, source: Observable[Chunk]) -> Observable[Chunk]:
         """An operator behind a source: one of ours as it is, any other kept beside the rest."""
+        if isinstance(operator, BroughtOperator):
+            operator = operator.made()
         if getattr(operator, "flows", False):
             return operator(source)
         return beside(operator, _in_step(source))

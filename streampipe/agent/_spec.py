@@ -20,6 +20,7 @@ from streampipe.contracts import (
     RequestContext,
     ToolSpec,
 )
+from streampipe.contracts.processor import STREAM_OPERATOR
 from streampipe.errors import CallbackError, ConfigurationError
 from streampipe.messages import Message, MessageList, message_from
 from streampipe.models import resolve_model
@@ -190,14 +191,15 @@ def tool_choice_of(value: Any) -> Any:
 
 LISTS = {
     "input_processors": INPUT_HOOKS,
-    "output_processors": OUTPUT_HOOKS,
+    "output_processors": (*OUTPUT_HOOKS, STREAM_OPERATOR),
     "error_processors": ERROR_HOOKS,
 }
 
 
 def is_operator(element: Any) -> bool:
     """Whether an element of `output_processors` is an Rx operator rather than a processor."""
-    return callable(element) and not any(hasattr(element, hook) for hook in HOOKS)
+    hooks = (*HOOKS, STREAM_OPERATOR)
+    return callable(element) and not any(hasattr(element, hook) for hook in hooks)
 
 
 def processor_list(
@@ -228,7 +230,7 @@ def processor_list(
         if isinstance(element, type):
             check_processor_shape(element, hooks, place)
         check_called(element, place)
-        if hooks is OUTPUT_HOOKS and is_operator(element):
+        if STREAM_OPERATOR in hooks and is_operator(element):
             continue
         check_processor_shape(element, hooks, place)
     return list(value)

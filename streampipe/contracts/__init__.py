@@ -28,6 +28,7 @@ from streampipe.contracts.processor import (
     ProcessOutputStepArgs,
     ProcessOutputStreamArgs,
     ProcessToolResultArgs,
+    StreamOperatorArgs,
 )
 from streampipe.contracts.results import OutputResult, RunResult, StepResult
 from streampipe.contracts.tool import Tool, ToolContext
@@ -67,6 +68,7 @@ __all__ = [
     "RequestContext",
     "RunResult",
     "StepResult",
+    "StreamOperatorArgs",
     "StreamWriter",
     "Tool",
     "ToolChoice",

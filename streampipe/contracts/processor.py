@@ -8,6 +8,12 @@ at its args; what it may return, at its result. Every hook can end in three more
 - it raises: the run ends with a `ProcessorError` that names it, and nothing it has not passed
   reaches the client;
 - the run is cancelled while it awaits: `asyncio.CancelledError`.
+
+A hook is called chunk by chunk, and nothing it has started may outlive the call. A processor that
+works at a pace of its own, such as a guard that asks about one sentence while the next ones come,
+brings an operator instead: `stream_operator(args)` in place of `process_output_stream`. It is
+called once for every attempt at a step and returns an operator, which then stands in
+`output_processors` where the processor stands.
 """
 
 from __future__ import annotations
@@ -29,6 +35,7 @@ __all__ = [
     "HOOKS",
     "INPUT_HOOKS",
     "OUTPUT_HOOKS",
+    "STREAM_OPERATOR",
     "Abort",
     "ErrorProcessor",
     "HookArgs",
@@ -50,6 +57,7 @@ __all__ = [
     "Processor",
     "ProcessorMessageResult",
     "ProcessorViolation",
+    "StreamOperatorArgs",
 ]
 
 INPUT_HOOKS = (
@@ -66,6 +74,7 @@ OUTPUT_HOOKS = (
 )
 ERROR_HOOKS = ("process_api_error",)
 HOOKS = (*INPUT_HOOKS, *OUTPUT_HOOKS, *ERROR_HOOKS)
+STREAM_OPERATOR = "stream_operator"
 
 
 @dataclass(slots=True, frozen=True)
@@ -212,6 +221,13 @@ class ProcessOutputStreamArgs(HookArgs):
 
     part: Chunk
     stream_parts: Sequence[Chunk]
+    message_list: MessageList
+
+
+@dataclass(slots=True, kw_only=True)
+class StreamOperatorArgs(HookArgs):
+    """`stream_operator`: once for every attempt at a step. It may be kept for that long."""
+
     message_list: MessageList
 
 
@@ -369,6 +385,16 @@ class ErrorProcessor(HasId, Protocol):
 
 
 InputProcessor = _ProcessInput | _ProcessInputStep | _ProcessLLMRequest | _ProcessLLMResponse
+
+
+class _StreamOperator(HasId, Protocol):
+    def stream_operator(self, args: StreamOperatorArgs) -> Any: ...
+
+
 OutputProcessor = (
-    _ProcessOutputStream | _ProcessOutputStep | _ProcessToolResult | _ProcessOutputResult
+    _ProcessOutputStream
+    | _ProcessOutputStep
+    | _ProcessToolResult
+    | _ProcessOutputResult
+    | _StreamOperator
 )

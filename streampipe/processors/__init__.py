@@ -8,10 +8,18 @@ from typing import TYPE_CHECKING
 from streampipe._lazy import exported
 
 if TYPE_CHECKING:
+    from streampipe.processors._known import KnownProcessor
+    from streampipe.processors._registry import ProcessorLists, known_processors, processors_from
     from streampipe.processors.batch_parts import BatchParts
+    from streampipe.processors.classifier_processor import ClassifierProcessor
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
     from streampipe.processors.cost_guard import CostGuard
+    from streampipe.processors.guard import Guard
     from streampipe.processors.model_router import ModelRouter
+    from streampipe.processors.moderation_processor import (
+        MODERATION_CATEGORIES,
+        ModerationProcessor,
+    )
     from streampipe.processors.pii_detector import PIIDetector
     from streampipe.processors.prefill_error_handler import PrefillErrorHandler
     from streampipe.processors.prepare_step import PrepareStep
@@ -34,14 +42,20 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
         __name__,
         {
             "BatchParts": "streampipe.processors.batch_parts",
+            "ClassifierProcessor": "streampipe.processors.classifier_processor",
             "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
             "CostGuard": "streampipe.processors.cost_guard",
+            "Guard": "streampipe.processors.guard",
             "HISTORY_RULES": "streampipe.processors.provider_history_compat",
             "HistoryRule": "streampipe.processors.provider_history_compat",
+            "KnownProcessor": "streampipe.processors._known",
+            "MODERATION_CATEGORIES": "streampipe.processors.moderation_processor",
             "ModelRouter": "streampipe.processors.model_router",
+            "ModerationProcessor": "streampipe.processors.moderation_processor",
             "PIIDetector": "streampipe.processors.pii_detector",
             "PrefillErrorHandler": "streampipe.processors.prefill_error_handler",
             "PrepareStep": "streampipe.processors.prepare_step",
+            "ProcessorLists": "streampipe.processors._registry",
             "ProviderHistoryCompat": "streampipe.processors.provider_history_compat",
             "RegexFilter": "streampipe.processors.regex_filter",
             "SmoothStream": "streampipe.processors.smooth_stream",
@@ -52,19 +66,27 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "ToolResultLimiter": "streampipe.processors.tool_result_limiter",
             "ToolSearch": "streampipe.processors.tool_search",
             "UnicodeNormalizer": "streampipe.processors.unicode_normalizer",
+            "known_processors": "streampipe.processors._registry",
+            "processors_from": "streampipe.processors._registry",
         },
     )
 
 __all__ = [
     "HISTORY_RULES",
+    "MODERATION_CATEGORIES",
     "BatchParts",
+    "ClassifierProcessor",
     "ContextLengthRecovery",
     "CostGuard",
+    "Guard",
     "HistoryRule",
+    "KnownProcessor",
     "ModelRouter",
+    "ModerationProcessor",
     "PIIDetector",
     "PrefillErrorHandler",
     "PrepareStep",
+    "ProcessorLists",
     "ProviderHistoryCompat",
     "RegexFilter",
     "SmoothStream",
@@ -75,4 +97,6 @@ __all__ = [
     "ToolResultLimiter",
     "ToolSearch",
     "UnicodeNormalizer",
+    "known_processors",
+    "processors_from",
 ]

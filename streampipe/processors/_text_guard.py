@@ -44,6 +44,19 @@ PLACES: tuple[Place, ...] = get_args(Place)
 OnViolation = Callable[[ProcessorViolation], Any]
 
 
+def checked_places(owner: str, covers: Iterable[Place]) -> frozenset[Place]:
+    """Where a guard is to look; one place may be given without a list.
+
+    Raises:
+        ConfigurationError: there is none, or one that there is not.
+    """
+    places: frozenset[Any] = frozenset([covers] if isinstance(covers, str) else covers)
+    if not places or places - set(PLACES):
+        msg = f"{owner}: covers takes {', '.join(PLACES)}, not {covers!r:.80}"
+        raise ConfigurationError(msg)
+    return places
+
+
 @dataclass(slots=True, frozen=True)
 class Finding:
     """What a guard found.
@@ -87,11 +100,7 @@ class TextGuard(Processor, ABC):
             ConfigurationError: `covers` is empty, or names a place that there is not.
         """
         self.id = id
-        self.covers = frozenset([covers] if isinstance(covers, str) else covers)
-        unknown = self.covers - set(PLACES)
-        if unknown or not self.covers:
-            msg = f"{type(self).__name__}: covers takes {', '.join(PLACES)}, not {covers!r:.80}"
-            raise ConfigurationError(msg)
+        self.covers = checked_places(type(self).__name__, covers)
         self.on_violation = on_violation
         if on_violation is not None:  # then there is something to wait for
             self.process_output_stream = self._told_stream  # type: ignore[assignment,method-assign]  # its twin

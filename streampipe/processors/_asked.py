@@ -1,0 +1,210 @@
+"""A stream of text asked about in windows: held until there is an answer, in its order.
+
+Three stages in a row: text is cut into windows that do not depend on how it came, and a tool's
+arguments are held until they are whole; each is asked about, several at once; at its turn each
+leaves, or what was ruled is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from reactivex import Observable
+
+from streampipe.abort import TripWire
+from streampipe.chunks import (
+    Chunk,
+    ReasoningDelta,
+    TextDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolCallInputEnd,
+    ToolCallInputStart,
+)
+from streampipe.contracts.processor import HookArgs
+from streampipe.errors import ProcessorError
+from streampipe.operators._bridge import flowable
+from streampipe.operators._check_async import window_machine
+from streampipe.operators._core import Emit, Escape, Flowable
+from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
+from streampipe.operators._kinds import with_text
+from streampipe.operators._map_async import Answer, answered
+from streampipe.operators._operator import operator
+from streampipe.operators._options import BOTH, options_of
+from streampipe.operators._text import text_stage
+from streampipe.processors._text_guard import Place
+from streampipe.processors._tokens import json_text
+
+__all__ = ["Asked", "Asking", "Window", "checked_window", "in_windows"]
+
+Window = Literal["sentence", "line"] | int
+"""How much text is asked about at once; a number is one of characters."""
+
+
+@dataclass(slots=True)
+class Asked:
+    """What is asked about.
+
+    Attributes:
+        place: where it stands.
+        text: the text, or JSON as text.
+        before: the end of what stands before it in the same text.
+        chunks: what leaves if it may.
+    """
+
+    place: Place
+    text: str
+    before: str = ""
+    chunks: list[Any] = field(default_factory=list[Any])
+
+
+class Asking(Protocol):
+    """A guard, as far as the stages know it; see `CheckGuard`."""
+
+    id: str
+    covers: frozenset[Place]
+
+    async def ruling(self, asked: Asked, args: HookArgs) -> Any: ...
+    def action(self, objection: Any, place: Place) -> str: ...
+    def replacement(self, objection: Any) -> str: ...
+    async def report(self, objection: Any) -> None: ...
+    def wire(self, objection: Any, *, retry: bool) -> TripWire: ...
+    def failure(self, objection: Any) -> ProcessorError: ...
+
+
+def checked_window(owner: str, window: Window) -> Window:
+    """How much text is asked about at once.
+
+    Raises:
+        ConfigurationError: it is none of the ways there are.
+    """
+    with options_of(owner):
+        window_machine(window)
+    return window
+
+
+@operator
+def in_windows(
+    source: Observable[Chunk],
+    guard: Asking,
+    args: HookArgs,
+    *,
+    window: Window,
+    context: int,
+    concurrency: int,
+) -> Observable[Chunk]:
+    """Ask a guard about a stream of chunks.
+
+    Args:
+        source: the stream.
+        guard: is asked.
+        args: are handed to it.
+        window: how much text is asked about at once.
+        context: how many characters before a window are shown with it.
+        concurrency: how many questions may be open at once.
+
+    Returns:
+        What may leave, in its order. It fails as was ruled: with `TripWire` or `ProcessorError`.
+    """
+    parts = [part for part in BOTH if part in guard.covers]
+    cut = [text_stage(guard.id, window_machine(window), parts)] if parts else []
+    marking = Stage(guard.id, lambda emit, _: Opened(_Marker(guard.covers, context, emit).push))
+
+    async def asked(element: Any) -> Any:
+        return await guard.ruling(element, args) if isinstance(element, Asked) else None
+
+    async def run(emit: Emit[Chunk]) -> None:
+        windows: Any = source
+        for stage in (*cut, marking):
+            windows = fuse(flowable(windows), stage)
+        enforcing = Stage(guard.id, _enforcing(guard), is_async=True)
+        await answered(windows, asked, enforcing, concurrency).into(emit)
+
+    return Flowable(run)
+
+
+class _Marker:
+    """Says of a stream's chunks which are asked about, and holds a tool's arguments till then."""
+
+    def __init__(self, covers: frozenset[Place], context: int, emit: Emit[Any]) -> None:
+        self._covers = covers
+        self._context = context
+        self._emit = emit
+        self._before: dict[tuple[type, str], str] = {}
+        self._held: dict[str, list[Chunk]] = {}
+
+    def push(self, chunk: Chunk) -> Awaitable[Any] | None:
+        match chunk:
+            case TextDelta() if "text" in self._covers:
+                return self._emit(self._window("text", chunk))
+            case ReasoningDelta() if "reasoning" in self._covers:
+                return self._emit(self._window("reasoning", chunk))
+            case _ if "tool-arguments" in self._covers:
+                return self._call(chunk)
+            case _:
+                return self._emit(chunk)
+
+    def _window(self, place: Place, chunk: TextDelta | ReasoningDelta) -> Chunk | Asked:
+        if not chunk.text:
+            return chunk
+        if not self._context:
+            return Asked(place, chunk.text, "", [chunk])
+        key = (chunk.__class__, chunk.id)
+        before = self._before.get(key, "")
+        self._before[key] = (before + chunk.text)[-self._context :]
+        return Asked(place, chunk.text, before, [chunk])
+
+    def _call(self, chunk: Chunk) -> Awaitable[Any] | None:
+        match chunk:
+            case ToolCallInputStart():
+                self._held[chunk.tool_call_id] = []
+            case ToolCallDelta() | ToolCallInputEnd() if chunk.tool_call_id in self._held:
+                self._held[chunk.tool_call_id].append(chunk)
+                return None
+            case ToolCall():
+                held = self._held.pop(chunk.tool_call_id, [])
+                text = chunk.args_text if chunk.args_text is not None else json_text(chunk.args)
+                return self._emit(Asked("tool-arguments", text, "", [*held, chunk]))
+            case _:
+                pass
+        return self._emit(chunk)
+
+
+def _is_seen(chunk: Any, text: str) -> bool:
+    """Whether a piece of text with another text is worth sending."""
+    return bool(text or chunk.provider_metadata)
+
+
+def _enforcing(guard: Asking) -> Any:
+    """What opens the last stage: lets a text go, or does what was ruled."""
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        def push(answer: Answer) -> Awaitable[Any] | None:
+            if answer.error is not None:
+                raise stage.fault(answer.error, answer.item) from answer.error
+            if not isinstance(answer.item, Asked):
+                return emit(answer.item)
+            if answer.result is None:
+                return emit_all(answer.item.chunks, emit)
+            return objected(answer.item, answer.result)
+
+        async def objected(asked: Asked, objection: Any) -> None:
+            action = guard.action(objection, asked.place)
+            if action in ("block", "retry"):
+                raise Escape(guard.wire(objection, retry=action == "retry"), stage.token)
+            await guard.report(objection)
+            if action == "raise":
+                raise Escape(guard.failure(objection), stage.token)
+            chunks = asked.chunks
+            if action == "replace":
+                new = guard.replacement(objection)
+                chunks = [with_text(chunk, new) for chunk in chunks if _is_seen(chunk, new)]
+            wait = emit_all(chunks, emit)
+            if wait is not None:
+                await wait
+
+        return Opened(push)
+
+    return open_

@@ -1,0 +1,323 @@
+"""Guards that ask: a function, or a model, says of each text whether it may leave.
+
+Text is asked about in windows, side by side and in order, while the model goes on; so a guard costs
+about one question's time at the end of an answer, and nothing per chunk. What there is no answer to
+does not leave, unless the guard was told otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypedDict, get_args
+
+from streampipe.abort import TripWire
+from streampipe.contracts import (
+    ProcessInputArgs,
+    Processor,
+    ProcessorViolation,
+    ProcessToolResultArgs,
+)
+from streampipe.contracts.processor import HookArgs, StreamOperatorArgs
+from streampipe.errors import ConfigurationError, ProcessorError
+from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
+from streampipe.operators._core import Operator
+from streampipe.operators._options import checked_count, checked_seconds
+from streampipe.operators._scope import report_violation
+from streampipe.processors._asked import Asked, Window, checked_window, in_windows
+from streampipe.processors._text_guard import OnViolation, Place, checked_places
+from streampipe.processors._tokens import json_text
+
+__all__ = ["CheckGuard", "CheckOptions", "GuardOptions", "Objection", "Strategy", "check_one_of"]
+
+Strategy = Literal["block", "retry", "replace", "warn", "raise"]
+"""What becomes of a text that a guard objects to.
+
+- "block": the run ends with a tripwire, before any of the text has left;
+- "retry": the answer is rejected and the model tries again, told why;
+- "replace": another text takes its place;
+- "warn": it leaves, and the guard only reports it;
+- "raise": the run fails with a `ProcessorError`.
+"""
+
+log = logging.getLogger("streampipe")
+
+
+@dataclass(slots=True, frozen=True)
+class Objection:
+    """What a guard has against a text.
+
+    Attributes:
+        reason: for the client, and for the model when it tries again; without the text itself.
+        detail: JSON-ready: what was found, how sure it is.
+        strategy: what becomes of the text; None: what the guard was told.
+        replacement: what takes its place; None: what the guard was told.
+        cause: the error for which there is no answer.
+    """
+
+    reason: str
+    detail: dict[str, Any]
+    strategy: Strategy | None = None
+    replacement: str | None = None
+    cause: BaseException | None = None
+
+
+class CheckOptions(TypedDict, total=False):
+    """What every guard that asks may be told.
+
+    Attributes:
+        id: names the guard in tripwires, violations and errors.
+        covers: where to look, of "text", "reasoning", "tool-arguments", "tool-results"; "text" when
+            nothing is said.
+        replacement: of "replace": what takes the text's place. "[removed]".
+        window: how much of an answer is asked about at once: "sentence", "line", or a number of
+            characters. "sentence".
+        context: how many characters before a window are shown to a model with it.
+        concurrency: how many questions may be open at once. 4.
+        max_checks: how many questions a run may ask. No limit.
+        timeout: how many seconds an answer may take; None is no limit. 30.
+        error_strategy: what becomes of a text for which there is no answer, since the question
+            failed, took too long, or was one too many: "block", or "allow". "block".
+        last_message_only: whether only the last of the messages that a run begins with is asked
+            about. Not so.
+        on_violation: is told of every objection, and of every text that could not be checked.
+    """
+
+    id: str
+    covers: Iterable[Place]
+    replacement: str
+    window: Window
+    context: int
+    concurrency: int
+    max_checks: int | None
+    timeout: float | None
+    error_strategy: Literal["block", "allow"]
+    last_message_only: bool
+    on_violation: OnViolation | None
+
+
+class GuardOptions(CheckOptions, total=False):
+    """What every guard that asks may be told; see `CheckOptions`.
+
+    Attributes:
+        strategy: what becomes of a text that it objects to; see `Strategy`. "block".
+    """
+
+    strategy: Strategy
+
+
+class CheckGuard(Processor, ABC):
+    """What guards that ask share; a subclass says whom, in `_look`.
+
+    In `input_processors` it asks about the messages that the run begins with, each text as a whole;
+    in `output_processors` about the answer's windows, tools' arguments and their results. One
+    object may stand in both lists.
+
+    Attributes:
+        id: names it in tripwires, violations and errors.
+        covers: where it looks.
+        on_violation: is told of every objection, and of every text that could not be checked.
+    """
+
+    def __init__(
+        self,
+        *,
+        id: str,  # noqa: A002 - the contract's name
+        covers: Iterable[Place] = ("text",),
+        strategy: Strategy = "block",
+        replacement: str = "[removed]",
+        window: Window = "sentence",
+        context: int = 0,
+        concurrency: int = 4,
+        max_checks: int | None = None,
+        timeout: float | None = 30.0,
+        error_strategy: Literal["block", "allow"] = "block",
+        last_message_only: bool = False,
+        on_violation: OnViolation | None = None,
+    ) -> None:
+        """Take what all such guards are told; see `GuardOptions`.
+
+        Raises:
+            ConfigurationError: an option is none of its values.
+        """
+        owner = type(self).__name__
+        self.id = id
+        self.covers = checked_places(owner, covers)
+        self.on_violation = on_violation
+        check_one_of(owner, "strategy", strategy, get_args(Strategy))
+        check_one_of(owner, "error_strategy", error_strategy, ("block", "allow"))
+        checked_count(owner, "concurrency", concurrency)
+        checked_count(owner, "context", context, least=0)
+        if max_checks is not None:
+            checked_count(owner, "max_checks", max_checks, least=0)
+        if timeout is not None:
+            checked_seconds(owner, "timeout", timeout)
+        if replacement != "[removed]" and strategy != "replace":
+            raise ConfigurationError(f"{owner}: replacement is for strategy='replace'")
+        self._strategy = strategy
+        self._replacement = replacement
+        self._window = checked_window(owner, window)
+        self._context = context
+        self._concurrency = concurrency
+        self._max_checks = max_checks
+        self._timeout = timeout
+        self._fails_open = error_strategy == "allow"
+        self._last_only = last_message_only
+
+    @abstractmethod
+    async def _look(self, asked: Asked, args: HookArgs) -> Objection | None:
+        """What there is to say against a text; None if nothing.
+
+        Raises:
+            Exception: there is no answer.
+        """
+
+    # --- the hooks -------------------------------------------------------------------------
+
+    async def process_input(self, args: ProcessInputArgs) -> list[Message]:
+        """Ask about the texts of the messages; they change in place."""
+        messages = args.messages[-1:] if self._last_only else args.messages
+        texts = [text for message in messages for part in message.parts for text in self._of(part)]
+        room = asyncio.Semaphore(self._concurrency)
+
+        async def ruled(text: _Text) -> Objection | None:
+            async with room:
+                return await self.ruling(Asked(text.place, text.text), args)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ruled(text)) for text in texts]
+        for text, task in zip(texts, tasks, strict=True):
+            await self._enforce(text, task.result(), args)
+        return args.messages
+
+    async def process_tool_result(self, args: ProcessToolResultArgs) -> None:
+        """Ask about a tool's result, before the model sees it."""
+        if "tool-results" not in self.covers:
+            return
+        update = partial(args.message_list.update_tool_invocation, args.tool_call_id)
+        text = _Text("tool-results", json_text(args.result), lambda new: update(result=new))
+        objection = await self.ruling(Asked(text.place, text.text), args)
+        await self._enforce(text, objection, args)
+
+    def stream_operator(self, args: StreamOperatorArgs) -> Operator:
+        """What asks about the answer while it streams."""
+        return in_windows(
+            self,
+            args,
+            window=self._window,
+            context=self._context,
+            concurrency=self._concurrency,
+        )
+
+    def _of(self, part: Any) -> Iterable[_Text]:
+        """The texts of a message's part that are to be asked about."""
+        match part:
+            case TextPart() if "text" in self.covers:
+                yield _Text("text", part.text, partial(setattr, part, "text"))
+            case ReasoningPart() if "reasoning" in self.covers:
+                yield _Text("reasoning", part.text, partial(setattr, part, "text"))
+            case ToolInvocationPart():
+                if "tool-arguments" in self.covers:
+                    yield _Text("tool-arguments", json_text(part.args), None)
+                if "tool-results" in self.covers and part.state == "result":
+                    result = json_text(part.result)
+                    yield _Text("tool-results", result, partial(setattr, part, "result"))
+            case _:
+                pass
+
+    async def _enforce(self, text: _Text, objection: Objection | None, args: HookArgs) -> None:
+        """Do to a whole text what was ruled.
+
+        Raises:
+            TripWire: it is blocked.
+            ProcessorError: the guard was told to raise.
+        """
+        if objection is None:
+            return
+        action = self.action(objection, text.place)
+        if action in ("block", "retry"):
+            args.abort(objection.reason, retry=action == "retry", metadata=objection.detail)
+        await self.report(objection)
+        if action == "raise":
+            raise self.failure(objection)
+        if action == "replace" and text.replace is not None:
+            text.replace(self.replacement(objection))
+
+    # --- what is asked, and what becomes of it ---------------------------------------------
+
+    async def ruling(self, asked: Asked, args: HookArgs) -> Objection | None:
+        """What there is to say against a text, or against letting it go unchecked."""
+        if not asked.text.strip():
+            return None
+        count = args.state["checks"] = args.state.get("checks", 0) + 1
+        if self._max_checks is not None and count > self._max_checks:
+            return self._unchecked(asked, f"the budget of {self._max_checks} checks is used up")
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                return await self._look(asked, args)
+        except TripWire as wire:
+            strategy: Strategy = "retry" if wire.retry else "block"
+            return Objection(wire.reason, {"metadata": wire.metadata}, strategy)
+        except Exception as error:  # noqa: BLE001 - whoever is asked may fail in any way
+            late = f"there was no answer within {self._timeout} s"
+            failed = f"the check failed with {type(error).__name__}"
+            return self._unchecked(asked, late if limit.expired() else failed, error)
+
+    def _unchecked(self, asked: Asked, why: str, cause: BaseException | None = None) -> Objection:
+        """A text that there is no answer for."""
+        reason = f"{self.id}: the text could not be checked: {why}"
+        log.warning("%s (%s)", reason, asked.place, exc_info=cause)
+        detail = {"unchecked": why, "place": asked.place}
+        return Objection(reason, detail, "warn" if self._fails_open else "block", cause=cause)
+
+    def action(self, objection: Objection, place: Place) -> Strategy:
+        """What becomes of a text; arguments for a tool cannot be replaced by a text."""
+        action = objection.strategy or self._strategy
+        return "block" if action == "replace" and place == "tool-arguments" else action
+
+    def replacement(self, objection: Objection) -> str:
+        """What takes a text's place."""
+        given = objection.replacement
+        return self._replacement if given is None else given
+
+    async def report(self, objection: Objection) -> None:
+        """Tell `on_violation`; of what is blocked the run tells it."""
+        violation = ProcessorViolation(self.id, objection.reason, objection.detail)
+        await report_violation(self, violation)
+
+    def wire(self, objection: Objection, *, retry: bool) -> TripWire:
+        """What stops the run."""
+        made = TripWire(
+            objection.reason, retry=retry, metadata=objection.detail, processor_id=self.id
+        )
+        made.__cause__ = objection.cause
+        return made
+
+    def failure(self, objection: Objection) -> ProcessorError:
+        """What the run fails with."""
+        return ProcessorError(objection.reason, processor_id=self.id, hook="stream_operator")
+
+
+@dataclass(slots=True)
+class _Text:
+    """A whole text: where it stands, and what puts another in its place."""
+
+    place: Place
+    text: str
+    replace: Callable[[str], object] | None
+
+
+def check_one_of(owner: str, option: str, value: object, known: tuple[str, ...]) -> None:
+    """Refuse what is none of the values of an option.
+
+    Raises:
+        ConfigurationError: it is none; the message lists them.
+    """
+    if value not in known:
+        msg = f"{owner}: {option} must be one of {', '.join(known)}, not {value!r:.80}"
+        raise ConfigurationError(msg)
