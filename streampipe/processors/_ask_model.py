@@ -54,15 +54,15 @@ class ModelQuestion:
         except ConfigurationError as error:
             raise ConfigurationError(f"{owner}: {error}") from error
 
-    async def ask(self, asked: Asked, args: HookArgs) -> Any:
-        """The model's answer, of the type that was asked for.
+    async def ask(self, asked: Asked, args: HookArgs, **more: str) -> Any:
+        """The model's answer, of the type that was asked for; `more` is told as well.
 
         What it used is added to `args.state["usage"]`.
 
         Raises:
             StreampipeError: there is none.
         """
-        told = {"place": asked.place, "before": asked.before, "text": asked.text}
+        told = {**more, "place": asked.place, "before": asked.before, "text": asked.text}
         result = await self._agent.generate(json.dumps(told, ensure_ascii=False))
         args.state["usage"] = args.state.get("usage", Usage()) + result.usage
         return result.object

@@ -24,7 +24,6 @@ from streampipe.chunks import (
     ToolCallInputStart,
 )
 from streampipe.contracts.processor import HookArgs
-from streampipe.errors import ProcessorError
 from streampipe.operators._bridge import flowable
 from streampipe.operators._check_async import window_machine
 from streampipe.operators._core import Emit, Escape, Flowable
@@ -37,7 +36,7 @@ from streampipe.operators._text import text_stage
 from streampipe.processors._text_guard import Place
 from streampipe.processors._tokens import json_text
 
-__all__ = ["Asked", "Asking", "Window", "checked_window", "in_windows"]
+__all__ = ["Asked", "Asking", "Window", "checked_window", "enforced", "in_windows"]
 
 Window = Literal["sentence", "line"] | int
 """How much text is asked about at once; a number is one of characters."""
@@ -64,14 +63,13 @@ class Asking(Protocol):
     """A guard, as far as the stages know it; see `CheckGuard`."""
 
     id: str
-    covers: frozenset[Place]
+    asks: frozenset[Place]
 
     async def ruling(self, asked: Asked, args: HookArgs) -> Any: ...
-    def action(self, objection: Any, place: Place) -> str: ...
+    def action(self, objection: Any, place: Place) -> Any: ...
     def replacement(self, objection: Any) -> str: ...
+    def stop(self, objection: Any, action: Any) -> BaseException | None: ...
     async def report(self, objection: Any) -> None: ...
-    def wire(self, objection: Any, *, retry: bool) -> TripWire: ...
-    def failure(self, objection: Any) -> ProcessorError: ...
 
 
 def checked_window(owner: str, window: Window) -> Window:
@@ -108,9 +106,9 @@ def in_windows(
     Returns:
         What may leave, in its order. It fails as was ruled: with `TripWire` or `ProcessorError`.
     """
-    parts = [part for part in BOTH if part in guard.covers]
+    parts = [part for part in BOTH if part in guard.asks]
     cut = [text_stage(guard.id, window_machine(window), parts)] if parts else []
-    marking = Stage(guard.id, lambda emit, _: Opened(_Marker(guard.covers, context, emit).push))
+    marking = Stage(guard.id, lambda emit, _: Opened(_Marker(guard.asks, context, emit).push))
 
     async def asked(element: Any) -> Any:
         return await guard.ruling(element, args) if isinstance(element, Asked) else None
@@ -172,6 +170,24 @@ class _Marker:
         return self._emit(chunk)
 
 
+async def enforced(guard: Asking, objection: Any, place: Place, stage: Stage) -> str:
+    """Do what is to be done about a text, but for replacing it.
+
+    Returns:
+        What becomes of it: "replace" or "warn".
+
+    Raises:
+        Escape: the stream ends here.
+    """
+    action: str = guard.action(objection, place)
+    error = guard.stop(objection, action)
+    if not isinstance(error, TripWire):  # of that the run tells
+        await guard.report(objection)
+    if error is not None:
+        raise Escape(error, stage.token)
+    return action
+
+
 def _is_seen(chunk: Any, text: str) -> bool:
     """Whether a piece of text with another text is worth sending."""
     return bool(text or chunk.provider_metadata)
@@ -191,12 +207,7 @@ def _enforcing(guard: Asking) -> Any:
             return objected(answer.item, answer.result)
 
         async def objected(asked: Asked, objection: Any) -> None:
-            action = guard.action(objection, asked.place)
-            if action in ("block", "retry"):
-                raise Escape(guard.wire(objection, retry=action == "retry"), stage.token)
-            await guard.report(objection)
-            if action == "raise":
-                raise Escape(guard.failure(objection), stage.token)
+            action = await enforced(guard, objection, asked.place, stage)
             chunks = asked.chunks
             if action == "replace":
                 new = guard.replacement(objection)

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Literal, TypedDict, get_args
 
 from streampipe.abort import TripWire
+from streampipe.chunks import Chunk
 from streampipe.contracts import (
     ProcessInputArgs,
     Processor,
@@ -25,6 +26,7 @@ from streampipe.contracts import (
 from streampipe.contracts.processor import HookArgs, StreamOperatorArgs
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
+from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import Operator
 from streampipe.operators._options import checked_count, checked_seconds
 from streampipe.operators._scope import report_violation
@@ -113,13 +115,13 @@ class GuardOptions(CheckOptions, total=False):
 class CheckGuard(Processor, ABC):
     """What guards that ask share; a subclass says whom, in `_look`.
 
-    In `input_processors` it asks about the messages that the run begins with, each text as a whole;
-    in `output_processors` about the answer's windows, tools' arguments and their results. One
-    object may stand in both lists.
+    In `output_processors` it asks about the answer's windows, about tools' arguments and what they
+    return.
 
     Attributes:
         id: names it in tripwires, violations and errors.
         covers: where it looks.
+        asks: where it asks for that, of the answer.
         on_violation: is told of every objection, and of every text that could not be checked.
     """
 
@@ -158,6 +160,7 @@ class CheckGuard(Processor, ABC):
             checked_seconds(owner, "timeout", timeout)
         if replacement != "[removed]" and strategy != "replace":
             raise ConfigurationError(f"{owner}: replacement is for strategy='replace'")
+        self.asks = self.covers
         self._strategy = strategy
         self._replacement = replacement
         self._window = checked_window(owner, window)
@@ -178,22 +181,6 @@ class CheckGuard(Processor, ABC):
 
     # --- the hooks -------------------------------------------------------------------------
 
-    async def process_input(self, args: ProcessInputArgs) -> list[Message]:
-        """Ask about the texts of the messages; they change in place."""
-        messages = args.messages[-1:] if self._last_only else args.messages
-        texts = [text for message in messages for part in message.parts for text in self._of(part)]
-        room = asyncio.Semaphore(self._concurrency)
-
-        async def ruled(text: _Text) -> Objection | None:
-            async with room:
-                return await self.ruling(Asked(text.place, text.text), args)
-
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(ruled(text)) for text in texts]
-        for text, task in zip(texts, tasks, strict=True):
-            await self._enforce(text, task.result(), args)
-        return args.messages
-
     async def process_tool_result(self, args: ProcessToolResultArgs) -> None:
         """Ask about a tool's result, before the model sees it."""
         if "tool-results" not in self.covers:
@@ -205,6 +192,8 @@ class CheckGuard(Processor, ABC):
 
     def stream_operator(self, args: StreamOperatorArgs) -> Operator:
         """What asks about the answer while it streams."""
+        if self.asks <= {"tool-results"}:
+            return Pipeline[Chunk, Chunk]([])
         return in_windows(
             self,
             args,
@@ -213,28 +202,12 @@ class CheckGuard(Processor, ABC):
             concurrency=self._concurrency,
         )
 
-    def _of(self, part: Any) -> Iterable[_Text]:
-        """The texts of a message's part that are to be asked about."""
-        match part:
-            case TextPart() if "text" in self.covers:
-                yield _Text("text", part.text, partial(setattr, part, "text"))
-            case ReasoningPart() if "reasoning" in self.covers:
-                yield _Text("reasoning", part.text, partial(setattr, part, "text"))
-            case ToolInvocationPart():
-                if "tool-arguments" in self.covers:
-                    yield _Text("tool-arguments", json_text(part.args), None)
-                if "tool-results" in self.covers and part.state == "result":
-                    result = json_text(part.result)
-                    yield _Text("tool-results", result, partial(setattr, part, "result"))
-            case _:
-                pass
-
     async def _enforce(self, text: _Text, objection: Objection | None, args: HookArgs) -> None:
         """Do to a whole text what was ruled.
 
         Raises:
             TripWire: it is blocked.
-            ProcessorError: the guard was told to raise.
+            ValueError: the guard was told to raise; the run names it.
         """
         if objection is None:
             return
@@ -243,7 +216,7 @@ class CheckGuard(Processor, ABC):
             args.abort(objection.reason, retry=action == "retry", metadata=objection.detail)
         await self.report(objection)
         if action == "raise":
-            raise self.failure(objection)
+            raise ValueError(objection.reason)
         if action == "replace" and text.replace is not None:
             text.replace(self.replacement(objection))
 
@@ -290,17 +263,56 @@ class CheckGuard(Processor, ABC):
         violation = ProcessorViolation(self.id, objection.reason, objection.detail)
         await report_violation(self, violation)
 
-    def wire(self, objection: Objection, *, retry: bool) -> TripWire:
-        """What stops the run."""
-        made = TripWire(
-            objection.reason, retry=retry, metadata=objection.detail, processor_id=self.id
+    def stop(self, objection: Objection, action: Strategy) -> BaseException | None:
+        """What ends the answer, if that is what becomes of it."""
+        if action == "raise":
+            return ProcessorError(objection.reason, processor_id=self.id, hook="stream_operator")
+        if action not in ("block", "retry"):
+            return None
+        wire = TripWire(
+            objection.reason,
+            retry=action == "retry",
+            metadata=objection.detail,
+            processor_id=self.id,
         )
-        made.__cause__ = objection.cause
-        return made
+        wire.__cause__ = objection.cause
+        return wire
 
-    def failure(self, objection: Objection) -> ProcessorError:
-        """What the run fails with."""
-        return ProcessorError(objection.reason, processor_id=self.id, hook="stream_operator")
+
+class ConversationGuard(CheckGuard, ABC):
+    """A guard that also asks about the messages that a run begins with, each text as a whole."""
+
+    async def process_input(self, args: ProcessInputArgs) -> list[Message]:
+        """Ask about the texts of the messages; they change in place."""
+        messages = args.messages[-1:] if self._last_only else args.messages
+        texts = [text for message in messages for part in message.parts for text in self._of(part)]
+        room = asyncio.Semaphore(self._concurrency)
+
+        async def ruled(text: _Text) -> Objection | None:
+            async with room:
+                return await self.ruling(Asked(text.place, text.text), args)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(ruled(text)) for text in texts]
+        for text, task in zip(texts, tasks, strict=True):
+            await self._enforce(text, task.result(), args)
+        return args.messages
+
+    def _of(self, part: Any) -> Iterable[_Text]:
+        """The texts of a message's part that are to be asked about."""
+        match part:
+            case TextPart() if "text" in self.covers:
+                yield _Text("text", part.text, partial(setattr, part, "text"))
+            case ReasoningPart() if "reasoning" in self.covers:
+                yield _Text("reasoning", part.text, partial(setattr, part, "text"))
+            case ToolInvocationPart():
+                if "tool-arguments" in self.covers:
+                    yield _Text("tool-arguments", json_text(part.args), None)
+                if "tool-results" in self.covers and part.state == "result":
+                    result = json_text(part.result)
+                    yield _Text("tool-results", result, partial(setattr, part, "result"))
+            case _:
+                pass
 
 
 @dataclass(slots=True)

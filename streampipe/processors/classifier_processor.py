@@ -13,7 +13,7 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function, to_await
 from streampipe.processors._ask_model import ModelQuestion, checked_asked_one
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import CheckGuard, GuardOptions, Objection
+from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
 
 __all__ = ["ClassifierProcessor", "Scores"]
 
@@ -23,7 +23,7 @@ Scores = Mapping[str, float]
 QUESTION = "Classify a text. Say for each category how much the text is of it, from 0 to 1."
 
 
-class ClassifierProcessor(CheckGuard):
+class ClassifierProcessor(ConversationGuard):
     """Asks a model, or a function of yours, how much a text is of each of some categories.
 
     A text that reaches a category's threshold is objected to; what then becomes of it is said by
@@ -52,6 +52,8 @@ class ClassifierProcessor(CheckGuard):
         covers: where it looks.
         on_violation: is told of every objection, and of every text that could not be checked.
     """
+
+    _has_rules = False  # whether there is something to look at with nobody to ask
 
     def __init__(
         self,
@@ -88,7 +90,8 @@ class ClassifierProcessor(CheckGuard):
         self.categories = _checked_categories(owner, categories)
         self._thresholds = _checked_thresholds(owner, threshold, self.categories)
         self._reason = reason
-        checked_asked_one(owner, model, check)
+        if model is not None or check is not None or not self._has_rules:
+            checked_asked_one(owner, model, check)
         if check is not None:
             check_async_function(owner, "check", check)
             if model_settings is not None:
@@ -109,10 +112,11 @@ class ClassifierProcessor(CheckGuard):
             for name, score in scores.items()
             if name in self._thresholds and score >= self._thresholds[name]
         }
-        if not found:
-            return None
+        return self._objection(found, asked) if found else None
+
+    def _objection(self, found: Mapping[str, float], asked: Asked) -> Objection:
         told = ", ".join(f"{name} ({score:.2f})" for name, score in found.items())
-        detail = {"categories": found, "place": asked.place}
+        detail = {"categories": dict(found), "place": asked.place}
         return Objection(told if self._reason is None else self._reason, detail)
 
     async def _scores(self, asked: Asked, args: HookArgs) -> dict[str, float]:
@@ -122,8 +126,9 @@ class ClassifierProcessor(CheckGuard):
             UnfitError: that is no mapping of categories to numbers from 0 to 1.
             Exception: whoever is asked has failed.
         """
+        given: Any = {}
         if self._question is not None:
-            given: Any = (await self._question.ask(asked, args)).model_dump()
+            given = (await self._question.ask(asked, args)).model_dump()
         elif self._check is not None:
             given = await to_await(self._check(asked.text), "check", "give an async function")
         if not isinstance(given, Mapping):

@@ -10,7 +10,7 @@ from streampipe.contracts.processor import HookArgs
 from streampipe.operators import Verdict
 from streampipe.operators._functions import UnfitError, check_async_function
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import CheckGuard, CheckOptions, Objection, Strategy
+from streampipe.processors._check_guard import CheckOptions, ConversationGuard, Objection, Strategy
 
 __all__ = ["Check", "Guard"]
 
@@ -19,7 +19,7 @@ Check = Callable[[str], Answer | Awaitable[Answer]]
 """Gets a text: True and None let it leave; False, or a text that says why not, objects."""
 
 
-class Guard(CheckGuard):
+class Guard(ConversationGuard):
     """A guard made of a function, plain or async, that says of a text whether it may leave.
 
     In `input_processors` the function is asked about the texts of the messages, in

@@ -18,7 +18,8 @@ from streampipe.chunks import (
     ToolErrorChunk,
     ToolResult,
 )
-from streampipe.contracts import ERROR_HOOKS, INPUT_HOOKS, OUTPUT_HOOKS, RunResult
+from streampipe.contracts import ERROR_HOOKS, HOOKS, INPUT_HOOKS, OUTPUT_HOOKS, RunResult
+from streampipe.contracts.processor import STREAM_OPERATOR
 from streampipe.errors import ConfigurationError, StreampipeError
 from streampipe.testing._bench import Broken, drawn, read
 from streampipe.testing._check_operator import check_laws, promised
@@ -49,10 +50,11 @@ def check_processor(
 ) -> None:
     """Hold a processor to the laws, on generated streams and in generated runs.
 
-    A `process_output_stream` hook is held to the laws of operators (see `check_operator`), and to
-    `colour`: with an async twin of the hook the stream is the same. Every processor is held to
-    `books`, in runs of an agent: what the client got in accepted steps is what the result says; one
-    `finish`, at the end; parts that open close; a tool call has its result; nothing is left behind.
+    A `process_output_stream` hook, or the `stream_operator` in its place, is held to the laws of
+    operators (see `check_operator`); the hook also to `colour`: with an async twin the stream is
+    the same. Every processor is held to `books`, in runs of an agent: what the client got in
+    accepted steps is what the result says; one `finish`, at the end; parts that open close; a tool
+    call has its result; nothing is left behind.
 
     Args:
         make: makes the processor anew.
@@ -68,7 +70,7 @@ def check_processor(
         BaseException: what `make` raises.
     """
     made = make()
-    hooks = [hook for hook in (*INPUT_HOOKS, *OUTPUT_HOOKS, *ERROR_HOOKS) if hasattr(made, hook)]
+    hooks = [hook for hook in (*HOOKS, STREAM_OPERATOR) if hasattr(made, hook)]
     if not hooks or not isinstance(getattr(made, "id", None), str):
         raise ConfigurationError(
             f"check_processor: make has to return a processor, with an id and a hook, "
@@ -86,7 +88,9 @@ def check_processor(
     wanted = {name: law for name, law in known.items() if name in asked}
     if not traits.chunking:
         wanted.pop("chunking", None)
-    if HOOK in hooks and wanted:
+    if HOOK not in hooks:
+        wanted.pop("colour", None)
+    if wanted and (HOOK in hooks or STREAM_OPERATOR in hooks):
         check_laws(traits, wanted, max_examples)
     if "books" in asked:
         _check_books(subject, make, traits, max_examples)
@@ -156,7 +160,7 @@ def _agent(model: ScriptedModel, processor: Any) -> Agent:
         model=model,
         tools=[search],
         input_processors=those(INPUT_HOOKS),
-        output_processors=those(OUTPUT_HOOKS),
+        output_processors=those((*OUTPUT_HOOKS, STREAM_OPERATOR)),
         error_processors=those(ERROR_HOOKS),
         max_processor_retries=1,
         tool_concurrency=1,
