@@ -26,7 +26,7 @@ TURNS_TO_END = 20
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Keep what was imported out of later collections: `gc.collect()` after a test gets cheap."""
+    """Keep what was imported out of later collections: each looks at all that is not frozen."""
     del session
     gc.collect()
     gc.freeze()
@@ -53,6 +53,8 @@ async def loop_complaints() -> AsyncIterator[list[dict[str, Any]]]:
     Yields:
         The contexts that the handler was called with, such as "Task exception was never retrieved".
     """
+    gc.collect()
+    gc.freeze()  # what earlier tests left alive would be looked at again when this one ends
     loop = asyncio.get_running_loop()
     complaints: list[dict[str, Any]] = []
     loop.set_exception_handler(lambda _, context: complaints.append(context))

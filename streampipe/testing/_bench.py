@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields
+from functools import cache
 from typing import Any
 
 from reactivex import Observable, abc
@@ -79,7 +80,18 @@ def drawn(bits: int) -> Pace:
 
 def copied(item: Any) -> Any:
     """A chunk of one's own, so that an operator that changes it in place changes no other run."""
-    return replace(item) if isinstance(item, Chunk) else item
+    if not isinstance(item, Chunk):
+        return item
+    cls: Any = type(item)
+    own = object.__new__(cls)
+    for name in _names(cls):  # in half of `replace`'s time: a check copies most of all
+        setattr(own, name, getattr(item, name))
+    return own
+
+
+@cache
+def _names(cls: Any) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(cls))
 
 
 class Source:

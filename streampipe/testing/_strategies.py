@@ -129,6 +129,11 @@ def chunkings(text: str) -> st.SearchStrategy[list[str]]:
     return st.builds(cut, st.just(text), _STYLES, _BITS, _BITS)
 
 
+def _pieces(draw: st.DrawFn, text: str) -> list[str]:
+    """One of `chunkings(text)`, without a strategy made for this text alone: that costs more."""
+    return cut(text, draw(_STYLES), draw(_BITS), draw(_BITS))
+
+
 _STYLES = st.sampled_from(("anywhere", "whole", "characters", "characters", "clusters"))
 _BITS = st.integers(0, 2**48 - 1)
 
@@ -157,13 +162,13 @@ def _metadata(number: int) -> dict[str, Any]:
 
 def _text_part(draw: st.DrawFn, index: int, text: st.SearchStrategy[str]) -> list[Chunk]:
     name = f"text-{index}"
-    pieces = draw(chunkings(draw(text)))
+    pieces = _pieces(draw, draw(text))
     return [TextStart(name), *(TextDelta(name, piece) for piece in pieces), TextEnd(name)]
 
 
 def _reasoning_part(draw: st.DrawFn, index: int, text: st.SearchStrategy[str]) -> list[Chunk]:
     name = f"reasoning-{index}"
-    pieces = draw(chunkings(draw(text)))
+    pieces = _pieces(draw, draw(text))
     deltas = (ReasoningDelta(name, piece) for piece in pieces)
     return [ReasoningStart(name), *deltas, ReasoningEnd(name)]
 
@@ -182,7 +187,7 @@ def _tool_part(draw: st.DrawFn, index: int, _: st.SearchStrategy[str]) -> list[C
     arguments = draw(_ARGUMENTS)
     return [
         ToolCallInputStart(name, "search"),
-        *(ToolCallDelta(name, piece) for piece in draw(chunkings(arguments))),
+        *(ToolCallDelta(name, piece) for piece in _pieces(draw, arguments)),
         ToolCallInputEnd(name),
         ToolCall(name, "search", _DECODED[arguments]),
     ]
@@ -310,11 +315,14 @@ def interleaved(parts: Sequence[Sequence[Chunk]], order: int) -> list[Chunk]:
 
 
 _DAY = datetime(2025, 1, 31, 12, tzinfo=UTC)
+_KINDS = st.lists(st.sampled_from("trc"), min_size=1, max_size=3)
+_SYSTEM = st.lists(_FRAGMENTS, max_size=1)
+_ROLES = st.sampled_from(("user", "assistant"))
 
 
 def _assistant(draw: st.DrawFn, index: int) -> Message:
     parts: list[Part] = []
-    for place, kind in enumerate(draw(st.lists(st.sampled_from("trc"), min_size=1, max_size=3))):
+    for place, kind in enumerate(draw(_KINDS)):
         if kind == "t":
             parts.append(TextPart(draw(_FRAGMENTS)))
         elif kind == "r":
@@ -341,14 +349,14 @@ def message_lists(*, max_messages: int = 5) -> st.SearchStrategy[MessageList]:
     Returns:
         A strategy of `MessageList`s of at least one message.
     """
-    return _message_lists(max_messages)
+    return _message_lists(st.lists(_ROLES, max_size=max_messages))
 
 
 @st.composite
-def _message_lists(draw: st.DrawFn, most: int) -> MessageList:
-    system = draw(st.lists(_FRAGMENTS, max_size=1))
+def _message_lists(draw: st.DrawFn, drawn: st.SearchStrategy[list[str]]) -> MessageList:
+    system = draw(_SYSTEM)
     made = MessageList(system=[{"role": "system", "content": text} for text in system])
-    roles = draw(st.lists(st.sampled_from(("user", "assistant")), max_size=most))
+    roles = draw(drawn)
     remembered = draw(st.integers(0, len(roles)))
     for index, role in enumerate((*roles, "user")):
         if role == "assistant":
@@ -385,23 +393,24 @@ def agent_scripts(
     if max_turns < 1:
         raise ConfigurationError(f"agent_scripts: max_turns must be at least 1, not {max_turns}")
     said = _TEXTS if texts is None else texts
-    plain: list[st.SearchStrategy[Piece]] = [said, said, said.map(reasoning), st.just(delay(0))]
-    return _scripts(st.one_of(plain), _calls(tools) if tools else None, max_turns, failures)
+    kinds: list[st.SearchStrategy[Piece]] = [said, said, said.map(reasoning), st.just(delay(0))]
+    plain = st.one_of(kinds)
+    last = st.lists(plain, max_size=5)
+    earlier = st.lists(plain | _calls(tools), max_size=5) if tools else last
+    return _scripts(st.integers(0, max_turns - 1), earlier, last, failures)
 
 
 @st.composite
 def _scripts(
     draw: st.DrawFn,
-    plain: st.SearchStrategy[Piece],
-    calls: st.SearchStrategy[Piece] | None,
-    max_turns: int,
+    before: st.SearchStrategy[int],
+    earlier: st.SearchStrategy[list[Piece]],
+    last: st.SearchStrategy[list[Piece]],
     failures: bool,  # noqa: FBT001 - of our own strategy
 ) -> list[Turn]:
-    last = draw(st.integers(0, max_turns - 1))
     turns: list[Turn] = []
-    for index in range(last + 1):
-        pieces = plain if calls is None or index == last else plain | calls
-        made = draw(st.lists(pieces, max_size=5))
+    for said in (*[earlier] * draw(before), last):
+        made = draw(said)
         fate = draw(_FATES) if failures else "whole"
         if fate == "fails":
             made.insert(draw(st.integers(0, len(made))), draw(_FAILURES))
