@@ -7,6 +7,7 @@ import importlib
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -46,13 +47,16 @@ def name_of(file: Path) -> str:
     return str(file.relative_to(ROOT))
 
 
-def texts() -> Iterator[Path]:
+def texts(folder: Path = ROOT) -> Iterator[Path]:
     """Every text file of the project: neither what was made nor what only git or a tool reads."""
-    for file in ROOT.rglob("*"):
-        parts = file.relative_to(ROOT).parts
-        hidden = any(part.startswith(".") for part in parts) and parts[0] != ".ci"
-        if file.is_file() and file.suffix in TEXT and not hidden and not MADE & set(parts):
-            yield file
+    for entry in sorted(folder.iterdir()):
+        parts = entry.relative_to(ROOT).parts
+        if entry.name in MADE or (entry.name.startswith(".") and parts[0] != ".ci"):
+            continue
+        if entry.is_file() and entry.suffix in TEXT:
+            yield entry
+        elif entry.is_dir() and not entry.is_symlink():
+            yield from texts(entry)
 
 
 def module_name(file: Path) -> str:
@@ -143,10 +147,16 @@ def source(request: pytest.FixtureRequest) -> Path:
     return Path(request.param)
 
 
+@cache
+def parsed(file: Path) -> ast.Module:
+    """A file as a syntax tree, which several rules look at."""
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 @pytest.fixture
 def tree(source: Path) -> ast.Module:
     """Each of our modules as a syntax tree."""
-    return ast.parse(source.read_text(encoding="utf-8"))
+    return parsed(source)
 
 
 def test_a_file_is_short(source: Path) -> None:
@@ -180,7 +190,7 @@ def test_the_roof_is_not_imported(source: Path, tree: ast.Module) -> None:
 @pytest.mark.parametrize("file", [f for f in SOURCES if f.name == "__init__.py"], ids=name_of)
 def test_a_package_only_lists(file: Path) -> None:
     """An `__init__` says what there is; the code is in a module with a name."""
-    found = definitions(ast.parse(file.read_text(encoding="utf-8")))
+    found = definitions(parsed(file))
     assert not found, f"{name_of(file)} defines {found}: move them to a module"
 
 

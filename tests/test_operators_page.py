@@ -26,12 +26,6 @@ def called(file: Path) -> Iterator[str]:
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = (ROOT / "docs" / "operators.md").read_text(encoding="utf-8")
-CALLED = {
-    name
-    for file in sorted((ROOT / "tests").rglob("test_*.py"))
-    if file.parent.name != "typing"  # a type is no behaviour
-    for name in called(file)
-}
 NAMES = sorted(REGISTRY)
 # What has no marble: the loop of a run, and the hooks, whose elements are no chunks.
 WITHOUT_MARBLE = {"feedback", *(name for name in NAMES if name.startswith("process_"))} - {
@@ -39,16 +33,32 @@ WITHOUT_MARBLE = {"feedback", *(name for name in NAMES if name.startswith("proce
 }
 # What is no operator of the registry, and has its type fixed as one.
 BESIDE = {"concat", "create", "explain", "from_aiter", "of", "pipe", "to_aiter"}
-TYPED = {
-    function.name
-    for file in sorted((ROOT / "tests" / "typing").glob("test_*.py"))
-    for function in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-    if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-    for call in ast.walk(function)
-    if isinstance(call, ast.Call)
-    and isinstance(call.func, ast.Name)
-    and call.func.id == "assert_type"
-}
+
+
+@pytest.fixture(scope="module")
+def tested() -> set[str]:
+    """The operators that some test of what they do calls."""
+    return {
+        name
+        for file in sorted((ROOT / "tests").rglob("test_*.py"))
+        if file.parent.name != "typing"  # a type is no behaviour
+        for name in called(file)
+    }
+
+
+@pytest.fixture(scope="module")
+def typed() -> set[str]:
+    """The functions that fix a type."""
+    return {
+        function.name
+        for file in sorted((ROOT / "tests" / "typing").glob("test_*.py"))
+        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for call in ast.walk(function)
+        if isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Name)
+        and call.func.id == "assert_type"
+    }
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,9 +79,9 @@ def test_an_operator_has_its_row(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_operator_is_tested(name: str) -> None:
+def test_an_operator_is_tested(name: str, tested: set[str]) -> None:
     """By its public name, not by that of a builtin which is called the same."""
-    assert name in CALLED
+    assert name in tested
 
 
 def test_a_builtin_is_no_operator(tmp_path: Path) -> None:
@@ -96,9 +106,9 @@ def test_the_page_is_what_the_operators_give_today() -> None:
 
 
 @pytest.mark.parametrize("name", sorted({*NAMES, *BESIDE}))
-def test_an_operator_is_typed(name: str) -> None:
+def test_an_operator_is_typed(name: str, typed: set[str]) -> None:
     """A function of its own fixes the type of what comes out of it, for both checkers."""
-    assert f"test_types_{name}" in TYPED, (
+    assert f"test_types_{name}" in typed, (
         f"add `test_types_{name}` to a file in tests/typing/: a use of ops.{name} whose result is "
         "fixed with `assert_type`, and what comes out held against it with `emits`; and in a "
         "function under `if TYPE_CHECKING` a wrong use, with `# type: ignore[code]  # reason`"
