@@ -59,4 +59,4 @@ def _plain(value: Any) -> Any:
     """
     if isinstance(value, Mapping):
         return dict(value)
-    raise TypeError(f"{type(value).__name__} is no JSON")
+    raise TypeError
