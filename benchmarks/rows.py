@@ -18,6 +18,7 @@ from benchmarks.pipelines import six_operators, stages
 from benchmarks.protocols import protocols
 from benchmarks.recording import recording
 from benchmarks.redaction import redaction
+from benchmarks.shelf import a_slow_guard, whole_shelf
 from benchmarks.tracing import tracing
 from benchmarks.work import (
     TurnTakingModel,
@@ -221,6 +222,8 @@ ROWS: tuple[Measure, ...] = (
     stages,
     redaction,
     recording,
+    whole_shelf,
+    a_slow_guard,
     tracing,
     over_http,
     protocols,

@@ -178,6 +178,8 @@ class OutputStage:
             except FAULTS as error:
                 raise self._fault(error, index) from error
             if index:
+                if (result is None or result == []) and not pending:
+                    return None
                 return emit_all(self._settle(result, part, index), emit)
             return emit(part)
 

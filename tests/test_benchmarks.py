@@ -30,7 +30,7 @@ def test_the_table_can_be_printed(
     head, rule, *lines = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert head.split() == ["row", "measured", "ratio", "budget", "within?"]
     assert set(rule) == {"-", " "}
-    assert len(lines) == 18
+    assert len(lines) == 21
     assert all(line.endswith(("yes", "NO")) for line in lines)
     assert gc.isenabled()
 

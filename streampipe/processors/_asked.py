@@ -110,12 +110,18 @@ def in_windows(
     cut = [text_stage(guard.id, window_machine(window), parts)] if parts else []
     marking = Stage(guard.id, lambda emit, _: Opened(_Marker(guard.asks, context, emit).push))
 
+    stages = [*cut, marking]
+    if not parts:  # a call now and then: while it is asked about, nothing else is on its way
+        for stage in (*stages, Stage(guard.id, _one_by_one(guard, args), is_async=True)):
+            source = fuse(source, stage)
+        return source
+
     async def asked(element: Any) -> Any:
         return await guard.ruling(element, args) if isinstance(element, Asked) else None
 
     async def run(emit: Emit[Chunk]) -> None:
         windows: Any = source
-        for stage in (*cut, marking):
+        for stage in stages:
             windows = fuse(flowable(windows), stage)
         enforcing = Stage(guard.id, _enforcing(guard), is_async=True)
         await answered(windows, asked, enforcing, concurrency).into(emit)
@@ -193,8 +199,23 @@ def _is_seen(chunk: Any, text: str) -> bool:
     return bool(text or chunk.provider_metadata)
 
 
+def _one_by_one(guard: Asking, args: HookArgs) -> Any:
+    """What opens a stage that asks, waits for the answer, and does what was ruled."""
+
+    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
+        async def ask(asked: Asked) -> None:
+            await _let_go(guard, asked, await guard.ruling(asked, args), emit, stage)
+
+        def push(element: Any) -> Awaitable[Any] | None:
+            return ask(element) if isinstance(element, Asked) else emit(element)
+
+        return Opened(push)
+
+    return open_
+
+
 def _enforcing(guard: Asking) -> Any:
-    """What opens the last stage: lets a text go, or does what was ruled."""
+    """What opens the stage behind the answers: does what was ruled."""
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
         def push(answer: Answer) -> Awaitable[Any] | None:
@@ -202,20 +223,27 @@ def _enforcing(guard: Asking) -> Any:
                 raise stage.fault(answer.error, answer.item) from answer.error
             if not isinstance(answer.item, Asked):
                 return emit(answer.item)
-            if answer.result is None:
-                return emit_all(answer.item.chunks, emit)
-            return objected(answer.item, answer.result)
-
-        async def objected(asked: Asked, objection: Any) -> None:
-            action = await enforced(guard, objection, asked.place, stage)
-            chunks = asked.chunks
-            if action == "replace":
-                new = guard.replacement(objection)
-                chunks = [with_text(chunk, new) for chunk in chunks if _is_seen(chunk, new)]
-            wait = emit_all(chunks, emit)
-            if wait is not None:
-                await wait
+            return _let_go(guard, answer.item, answer.result, emit, stage)
 
         return Opened(push)
 
     return open_
+
+
+async def _let_go(
+    guard: Asking, asked: Asked, objection: Any, emit: Emit[Chunk], stage: Stage
+) -> None:
+    """Send what was asked about, or what takes its place.
+
+    Raises:
+        Escape: the stream ends here.
+    """
+    chunks = asked.chunks
+    if objection is not None:
+        action = await enforced(guard, objection, asked.place, stage)
+        if action == "replace":
+            new = guard.replacement(objection)
+            chunks = [with_text(chunk, new) for chunk in chunks if _is_seen(chunk, new)]
+    wait = emit_all(chunks, emit)
+    if wait is not None:
+        await wait

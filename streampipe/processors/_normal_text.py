@@ -104,6 +104,9 @@ class _Visible:
     def feed(self, piece: str) -> str:
         if self._patterns is None:
             return piece
+        if not self._held and piece.isascii() and piece.isprintable():  # nothing is hidden in it
+            self._before = (self._before + piece)[-_BEHIND:]
+            return piece
         goes, undecided = self._patterns
         begin = len(self._before)
         text = self._before + self._held + piece

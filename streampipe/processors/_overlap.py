@@ -19,7 +19,6 @@ __all__ = ["Overlap", "WordRuns"]
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 WIDEST = 200  # characters of a word, or between words; what is longer counts as several
 _TOKEN = re.compile(rf"[{_DENSE}]|[^\W{_DENSE}]{{1,{WIDEST}}}|\W{{1,{WIDEST}}}")
-_WORD = re.compile(r"\w")
 
 
 @dataclass(slots=True)
@@ -94,11 +93,12 @@ def words_of(text: str) -> list[str]:
 
 
 def _is_word(token: str) -> bool:
-    return _WORD.match(token) is not None
+    first = token[0]
+    return first.isalnum() or first == "_"  # what `\w` stands for
 
 
 def _plain(word: str) -> str:
-    return unicodedata.normalize("NFKC", word).casefold()
+    return word.lower() if word.isascii() else unicodedata.normalize("NFKC", word).casefold()
 
 
 class Overlap:
@@ -144,15 +144,12 @@ class Overlap:
 
     def feed(self, piece: str) -> str:
         """What may leave now that this piece has come."""
-        text = self._rest + piece
         out: list[str] = []
-        end = 0
-        for match in _TOKEN.finditer(text):
-            if match.end() == len(text):  # it may go on
-                break
-            end = match.end()
-            self._take(match.group(), out)
-        self._rest = text[end:]
+        tokens: list[str] = _TOKEN.findall(self._rest + piece)
+        if tokens:
+            self._rest = tokens.pop()  # it may go on
+            for token in tokens:
+                self._take(token, out)
         return self._left(out)
 
     def finish(self) -> str:

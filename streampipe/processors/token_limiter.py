@@ -222,7 +222,7 @@ class TokenLimiter(Processor):
             state.pop("answer")  # the next attempt, or step, has the whole limit again
         elif isinstance(part, FinishChunk) and state.get("cut"):
             return replace(part, reason=LENGTH)
-        return made
+        return made[0] if len(made) == 1 else made
 
     async def process_output_step(self, args: ProcessOutputStepArgs) -> None:
         """Tell of an answer that was cut."""
