@@ -307,7 +307,6 @@ class ResponseCache(Processor):
                 return await method(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - a store is not ours; what it raises is told
             noted.is_off = True
-            noted.key = None
             await self._told(noted, "store", error)
             return None
 

@@ -22,7 +22,7 @@ from streampipe.chunks import (
     ToolResult,
     Usage,
 )
-from streampipe.contracts import ModelRequest, RunResult, ToolSpec
+from streampipe.contracts import ModelRequest, ProcessorViolation, RunResult, ToolContext, ToolSpec
 from streampipe.errors import ConfigurationError, ProcessorError, StreampipeError
 from streampipe.messages import FilePart, Message, PromptMessage, TextPart
 from streampipe.processors import CostGuard, MemoryStore, RegexFilter, ResponseCache
@@ -65,6 +65,21 @@ async def test_a_replay_costs_nothing() -> None:
     assert first.steps[0].provider_metadata is None
     assert again.steps[0].provider_metadata is not None
     assert again.finish_reason == "stop"
+
+
+async def test_the_mark_of_a_replay_leaves_other_marks() -> None:
+    """What the provider said of its answer is still there."""
+
+    class Marks(ScriptedModel):
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+            async for chunk in super().stream(request):
+                if isinstance(chunk, FinishChunk):
+                    chunk.provider_metadata = {"scripted": {"tier": "low"}}
+                yield chunk
+
+    agent = agent_of(Marks([["a"]]), ResponseCache(id="answers"))
+    for marks in ({"scripted"}, {"scripted", "answers"}):
+        assert set((await agent.generate("hi")).steps[0].provider_metadata or ()) == marks
 
 
 async def test_an_answer_can_be_forgotten() -> None:
@@ -317,6 +332,23 @@ async def test_a_call_may_refresh_the_cache() -> None:
     refresh = {"answers": ResponseCache.REFRESH}
     texts = [(await agent.generate("hi", request_context=c)).text for c in ({}, refresh, {})]
     assert texts == ["a", "b", "b"]
+
+
+async def test_a_wish_may_come_in_mid_run() -> None:
+    """It holds from the next step on, and nothing is told of it."""
+
+    @tool
+    def secret(context: ToolContext) -> int:
+        """Find what is nobody's business."""
+        context.request_context["response-cache"] = ResponseCache.BYPASS
+        return 7
+
+    told: list[ProcessorViolation] = []
+    store = MemoryStore()
+    cache = ResponseCache(store, on_violation=told.append)
+    model = ScriptedModel([[call("secret", id="c1")], ["It is 7."]])
+    assert (await agent_of(model, cache, tools=[secret]).generate("hi")).text == "It is 7."
+    assert (len(store), told) == (1, [])
 
 
 async def test_another_wish_is_an_error() -> None:

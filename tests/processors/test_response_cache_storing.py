@@ -88,6 +88,16 @@ async def test_a_rejected_attempt_is_not_stored(hook: str, when: str) -> None:
     assert "".join(said) == result.text
 
 
+async def test_a_rejected_answer_does_not_outlive_a_cut_one() -> None:
+    """Where the attempt that is accepted cannot be stored, the one before it is not either."""
+    cache = ResponseCache()
+    blocks = Blocks("process_output_step", retry=True)
+    model = ScriptedModel([["bad"], turn("good", finish_reason="length")])
+    options: Any = {"output_processors": [blocks], "max_processor_retries": 1}
+    assert (await agent_of(model, cache, **options).generate("hi")).text == "good"
+    assert not await is_stored(cache)
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -99,9 +109,10 @@ async def test_a_rejected_attempt_is_not_stored(hook: str, when: str) -> None:
 )
 async def test_a_cut_answer_is_not_stored(answer: Any) -> None:
     """Neither one that was filtered, nor one that ended for a reason nobody knows."""
-    cache = ResponseCache()
-    assert (await agent_of(ScriptedModel([answer]), cache).generate("hi")).text == "a"
-    assert not await is_stored(cache)
+    store = MemoryStore()
+    agent = agent_of(ScriptedModel([answer]), ResponseCache(store))
+    assert (await agent.generate("hi")).text == "a"
+    assert len(store) == 0
 
 
 @pytest.mark.parametrize(
@@ -385,9 +396,10 @@ async def test_what_is_no_json_is_told() -> None:
     """In a request, or in an answer; the model is asked."""
     told: list[ProcessorViolation] = []
     cache = ResponseCache(on_violation=told.append)
-    options: Any = {"model_settings": {"stop": object()}}
-    for _ in range(2):
-        assert (await second(cache, **options))[1] == 1
+    options: Any = {"model_settings": {"stop": object()}, "tools": [search]}
+    for _ in range(2):  # of two steps each: it is told once a run
+        agent = agent_of(ScriptedModel(CALLS), cache, **options)
+        assert (await agent.generate("hi")).text == "Let me see.Done."
     answer: Any = [RawChunk(object()), "a"]
     for _ in range(2):
         model = ScriptedModel([answer])
