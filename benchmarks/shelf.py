@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 
+from reactivex import Observable
+
 from benchmarks.measure import Row, Sizes, compare
 from benchmarks.work import consume
 from streampipe import Agent, Chunk, FinishChunk, TextDelta, TextEnd, TextStart
@@ -152,7 +154,8 @@ async def first_chunks() -> tuple[int, int]:
             if isinstance(chunk, TextDelta):
                 seen.append(model.given)
 
-        await consume(agent.observe("Where is it?", model=model).pipe(ops.tap(note)))
+        noted: Observable[Chunk] = agent.observe("Where is it?", model=model).pipe(ops.tap(note))
+        await consume(ops.to_aiter(noted))
         counts.append(seen[0])
     return counts[0], counts[1]
 
