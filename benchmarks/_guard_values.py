@@ -101,7 +101,7 @@ class _Source:
         return "".join(self.faker.random.choices(alphabet, k=count))
 
     def one_of(self, *options: str) -> str:
-        return self.faker.random.choice(options)
+        return str(self.faker.random.choice(options))
 
 
 def value(data_type: str, faker: Faker, locale: str) -> str:
@@ -130,7 +130,7 @@ def _birthday(source: _Source) -> str:
     is_first = source.locale == "fr_FR" and date.day == 1
     day = "1er" if is_first else str(date.day)
     month = _month(source.locale, date.month)
-    return date.strftime(form.format(day=day, month=month, number=date.month))
+    return str(date.strftime(form.format(day=day, month=month, number=date.month)))
 
 
 def _month(locale: str, number: int) -> str:

@@ -9,8 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal
 
+from streampipe.processors._birth_dates import BIRTH_DATES, birth_date_in
 from streampipe.processors._crypto_addresses import CRYPTO_ADDRESSES
 from streampipe.processors._national_ids import NATIONAL_IDS
+from streampipe.processors._phone_numbers import is_label
 from streampipe.text import Rule, pii, secrets
 
 __all__ = ["DATA_TYPES", "DataType", "hashed", "masked", "replaced_by"]
@@ -32,21 +34,6 @@ DataType = Literal[
     "crypto-address",
 ]
 
-_MONTH = (
-    "(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?"
-    r"|Sept?(?:ember)?|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)\.?"
-)
-_DAY = "[0-3]?[0-9](?:st|nd|rd|th)?"
-_DATE = (
-    r"(?:[0-9]{4}[./-][0-9]{1,2}[./-][0-9]{1,2}|[0-9]{1,2}[./-][0-9]{1,2}[./-](?:[0-9]{4}|[0-9]{2})"
-    rf"|{_DAY}[ ](?:of[ ])?{_MONTH},?[ ][0-9]{{4}}|{_MONTH}[ ]{_DAY},?[ ][0-9]{{4}})"
-)
-_CUE = r"(?:born|birth[ ]?da(?:y|te)|date[ ]of[ ]birth|d\.?o\.?b\.?)"
-_BIRTH = (
-    rf"(?<![A-Za-z0-9]){_CUE}[ \t]?[:=]?[ \t]{{0,2}}(?:(?:is|was|on)[ ]){{0,2}}{_DATE}(?![0-9])"
-)
-
-_DATE_OF_BIRTH = Rule("date-of-birth", _BIRTH, "[DATE OF BIRTH]", flags=re.IGNORECASE)
 _IN_PII = {rule.name: rule for rule in pii}
 
 DATA_TYPES: dict[DataType, tuple[Rule, ...]] = {
@@ -61,7 +48,7 @@ DATA_TYPES: dict[DataType, tuple[Rule, ...]] = {
     "codice-fiscale": (NATIONAL_IDS["codice-fiscale"],),
     "cpf": (NATIONAL_IDS["cpf"],),
     "ip": (_IN_PII["ipv4"], _IN_PII["ipv6"]),
-    "date-of-birth": (_DATE_OF_BIRTH,),
+    "date-of-birth": BIRTH_DATES,
     "api-key": secrets,
     "crypto-address": CRYPTO_ADDRESSES,
 }
@@ -69,9 +56,9 @@ DATA_TYPES: dict[DataType, tuple[Rule, ...]] = {
 
 # What stands before a value in a match, and stays when the value goes.
 _LABELS: dict[str, re.Pattern[str]] = {
-    "date-of-birth": re.compile(rf".*?(?={_DATE}\Z)", re.IGNORECASE | re.DOTALL),
     "ip": re.compile(r"(?:ip(?:v6)?:)?", re.IGNORECASE),
     "api-key": re.compile(r"(?:bearer[ \t]+)?", re.IGNORECASE),
+    "phone": re.compile(r"[^0-9+(]*"),
 }
 _NO_TAIL = {"ip", "date-of-birth"}  # their last characters say too much
 _SHOWN = 4
@@ -95,7 +82,7 @@ def masked(data_type: str, value: str, *, keep_format: bool) -> str:
     """
     if not keep_format:
         return "********"
-    if data_type == "email":
+    if data_type == "email" and not re.search(r"\s", value):  # else it overlaps something more
         return f"***@{value.rpartition('@')[2]}"
     signs = [index for index, char in enumerate(value) if char.isalnum()]
     if data_type not in _NO_TAIL and len(signs) >= _FEWEST:
@@ -114,12 +101,22 @@ def hashed(data_type: str, value: str, *, key: bytes) -> str:
 
 
 def replaced_by(rule: Rule, data_type: str, show: Show) -> Rule:
-    """The rule with values shown so; what stands before a value in its match stays."""
-    label = _LABELS.get(data_type)
+    """The rule with values shown so; the words in a match that say what they are stay."""
 
     def shown(text: str) -> str:
-        found = None if label is None else label.match(text)
-        begin = 0 if found is None else found.end()
-        return text[:begin] + show(data_type, text[begin:])
+        begin, end = _value_in(data_type, text)
+        return text[:begin] + show(data_type, text[begin:end]) + text[end:]
 
     return replace(rule, replacement=shown)
+
+
+def _value_in(data_type: str, text: str) -> tuple[int, int]:
+    """Where the value stands in a match: all of it, if not all else is known to be words."""
+    whole = 0, len(text)
+    if data_type == "date-of-birth":
+        return birth_date_in(text) or whole
+    label = _LABELS.get(data_type)
+    found = None if label is None else label.match(text)
+    if found is None or (data_type == "phone" and not is_label(found[0])):
+        return whole
+    return found.end(), len(text)

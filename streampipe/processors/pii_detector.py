@@ -21,6 +21,7 @@ from streampipe.operators._options import Part
 from streampipe.operators._text import text_stage
 from streampipe.processors._names import checked_names
 from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed, masked, replaced_by
+from streampipe.processors._phone_numbers import phone_rules
 from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
 from streampipe.text import Matcher, Region, Rule
 
@@ -77,8 +78,11 @@ class PIIDetector(TextGuard):
 
     Numbers of cards, IBANs and national ids count only with right check digits, where there are
     some: a British NINO and a US social security number have none, and of an address of Ethereum
-    only one that mixes capitals and small letters has. A date counts as one of birth only behind a
-    word that says so, such as "born" or "DOB". Phone numbers need a separator or a plus sign.
+    only one that mixes capitals and small letters has. A date counts as one of birth only beside a
+    word that says so, in one of nine languages, such as "born", "DOB" or "né le". Phone numbers are
+    told by their separators or a plus sign; with the extra `phone` also by the numbering plans of
+    countries, so that one without separators is found too, if it begins with a zero, is an Italian
+    mobile number, or stands behind a word such as "call".
 
     Names, postal addresses and what else only its meaning tells are not found: that is work for a
     model. Data spelled in words or with spaces between all its characters is not found either.
@@ -102,6 +106,7 @@ class PIIDetector(TextGuard):
         method: Method | None = None,
         preserve_format: bool = True,
         key: bytes | None = None,
+        phone_regions: Collection[str] | None = None,
         retry: bool = False,
         covers: Iterable[Place] = ("text", "reasoning"),
         id: str = "pii-detector",  # noqa: A002 - the contract's name
@@ -124,6 +129,9 @@ class PIIDetector(TextGuard):
                 the last four characters of a longer number; without it all are the same asterisks.
             key: of "hash": at least 16 bytes; whoever has them can tell which value it was by
                 trying. Without it the object makes one, and its hashes are good for its own runs.
+            phone_regions: of "phone": whose national numbers are looked up, as codes of two letters
+                such as "US"; it needs the extra `phone`. If None, those of ten countries, if the
+                extra is there; of `[]`, international numbers only.
             retry: of "block": reject the step and ask for another answer.
             covers: where to look: "text", "reasoning", "tool-arguments", "tool-results".
             id: names it.
@@ -139,6 +147,7 @@ class PIIDetector(TextGuard):
         self._method = method
         self._keep_format = preserve_format
         self._key = key
+        self._phone_regions = phone_regions
         self._retry = retry
         self._check()
         self._rules = self._made_rules()
@@ -183,6 +192,9 @@ class PIIDetector(TextGuard):
                 and (self._strategy != "redact" or method not in (None, "mask"))
             ),
             "key is for method='hash'": key is not None and method != "hash",
+            "phone_regions is for types with 'phone'": (
+                self._phone_regions is not None and "phone" not in self._types
+            ),
             "retry is for strategy='block'": self._retry and self._strategy != "block",
         }
         for problem, is_so in wrong.items():
@@ -192,6 +204,11 @@ class PIIDetector(TextGuard):
     def _made_rules(self) -> tuple[Rule, ...]:
         """The rules of the types, with what they put in the place of a match."""
         pairs = [(data_type, rule) for data_type in self._types for rule in DATA_TYPES[data_type]]
+        if "phone" in self._types:
+            known = phone_rules(self._owner, self._phone_regions)
+            pairs += [("phone", rule) for rule in known]
+        # Of matches as long, those with check digits are right: much may be a phone number.
+        pairs.sort(key=lambda pair: pair[0] == "phone")
         match self._method:
             case "remove":
                 shows: Callable[[str, str], str] = _nothing

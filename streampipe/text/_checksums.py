@@ -26,7 +26,7 @@ IBAN_LENGTHS = {
 }
 """How many characters an IBAN has, by the country that it begins with."""
 
-_MAESTRO = ("5018", "5020", "5038", "5893", "6304", "6759", "6761", "6762", "6763")
+_MAESTRO = ("5018", "5020", "5038", "5893", "6304", "6390", "6759", "6761", "6762", "6763")
 # The first and the last prefix of a range, and how many digits a number has that begins so.
 _CARDS = (
     ("4", "4", {13, 16, 19}),  # Visa
@@ -41,9 +41,14 @@ _CARDS = (
     ("3095", "3095", {14, 15, 16, 17, 18, 19}),
     ("36", "36", {14, 15, 16, 17, 18, 19}),
     ("38", "39", {14, 15, 16, 17, 18, 19}),
-    ("3528", "3589", {16, 17, 18, 19}),  # JCB
+    ("35", "35", {16}),  # JCB
+    ("3528", "3589", {17, 18, 19}),
+    ("2131", "2131", {15}),
+    ("1800", "1800", {15}),
     ("2200", "2204", {16, 17, 18, 19}),  # Mir
-    *((prefix, prefix, {13, 14, 15, 16, 17, 18, 19}) for prefix in _MAESTRO),
+    *((prefix, prefix, {12, 13, 14, 15, 16, 17, 18, 19}) for prefix in _MAESTRO),
+    ("56", "58", {12}),  # Maestro of old
+    ("0604", "0604", {12}),
 )
 _DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)  # the digit sum of twice the digit
 

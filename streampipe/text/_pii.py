@@ -14,7 +14,7 @@ from itertools import pairwise
 from streampipe.text._checksums import IBAN_LENGTHS, card_lengths, is_iban, is_luhn
 from streampipe.text._rule import Rule
 
-__all__ = ["pii"]
+__all__ = ["is_no_phone_number", "pii"]
 
 # Typography has more spaces and hyphens than ASCII: those that do not break, thin ones, a hyphen
 # that is only that.
@@ -39,7 +39,7 @@ _NO_EMAIL = re.compile(
 _GAP = rf"[{_SPACES}{_HYPHENS}.]"
 _PHONE = rf"""
     (?<![A-Za-z0-9.+$-])
-    (?: (?:\+|00)[1-9] (?:[{_SPACES}{_HYPHENS}()./]{{0,3}}[0-9]){{6,14}}  # +49 (0)30 123456
+    (?: (?:\+|00)[1-9] (?:(?:\.|[{_SPACES}{_HYPHENS}()/]{{0,3}})[0-9]){{6,14}}  # +49 (0)30 123456
       | (?:1{_GAP})? (?:\([2-9][0-9]{{2}}\){_GAP}?|[2-9][0-9]{{2}}{_GAP})  # (555) 123-4567
         [1-9][0-9]{{2}}{_GAP}[0-9]{{4}}
       | [78]{_GAP}?\([0-9]{{3}}\){_GAP}?[0-9]{{3}}(?:{_GAP}[0-9]{{2}}){{2}}  # 8 (495) 123-45-67
@@ -61,7 +61,7 @@ _NO_PHONE = re.compile(
 # Digits behind a point are decimals. Behind other digits only what looks much like a card is one.
 _DASH = rf"[{_SPACES}{_HYPHENS}]"
 _CARD = rf"""
-    (?<![0-9.]) [2-6](?:{_DASH}?[0-9]){{12,18}}
+    (?<![0-9.]) (?:[2-6]|0(?=6)|1(?=8)) (?:{_DASH}?[0-9]){{11,18}}
     | (?<=[0-9]) [2-6][0-9]{{3}}(?:{_DASH}?[0-9]{{4}}){{2}}{_DASH}?[0-9]{{3,4}}
 """
 _USUAL_CARD = {15, 16}  # digits
@@ -110,10 +110,15 @@ def _is_counted(numbers: str) -> bool:
     return is_long and len(steps) == 1 and steps != {0}
 
 
+def is_no_phone_number(text: str) -> bool:
+    """Whether what has the shape of a phone number is something else that does."""
+    return _NO_PHONE.match(text) is not None or _is_counted(text)
+
+
 def _phone(text: str) -> int:
     """Up to the last group of digits with which there are not too many of them."""
     text = text.translate(_PLAIN)
-    if _NO_PHONE.match(text) or text.isdigit() or _is_counted(text):
+    if text.isdigit() or is_no_phone_number(text):
         return 0
     if text.startswith(("+1", "001")):
         fewest = most = 11
