@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streampipe.processors.classifier_processor import ClassifierProcessor
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
     from streampipe.processors.cost_guard import CostGuard
+    from streampipe.processors.entity_detector import Entity, EntityDetector
     from streampipe.processors.guard import Guard
     from streampipe.processors.language_detector import LanguageDetector
     from streampipe.processors.model_router import ModelRouter
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from streampipe.processors.response_cache import ResponseCache
     from streampipe.processors.smooth_stream import SmoothStream
     from streampipe.processors.stream_error_retry import StreamErrorRetry
+    from streampipe.processors.structured_output import StructuredOutput
     from streampipe.processors.system_prompt_scrubber import SystemPromptScrubber
     from streampipe.processors.token_limiter import TokenLimiter
     from streampipe.processors.tool_call_filter import ToolCallFilter
@@ -59,6 +61,8 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "ClassifierProcessor": "streampipe.processors.classifier_processor",
             "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
             "CostGuard": "streampipe.processors.cost_guard",
+            "Entity": "streampipe.processors.entity_detector",
+            "EntityDetector": "streampipe.processors.entity_detector",
             "Guard": "streampipe.processors.guard",
             "HISTORY_RULES": "streampipe.processors.provider_history_compat",
             "HistoryRule": "streampipe.processors.provider_history_compat",
@@ -81,6 +85,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "SQLiteStore": "streampipe.processors._cache_stores",
             "SmoothStream": "streampipe.processors.smooth_stream",
             "StreamErrorRetry": "streampipe.processors.stream_error_retry",
+            "StructuredOutput": "streampipe.processors.structured_output",
             "SystemPromptScrubber": "streampipe.processors.system_prompt_scrubber",
             "TokenLimiter": "streampipe.processors.token_limiter",
             "ToolCallFilter": "streampipe.processors.tool_call_filter",
@@ -102,6 +107,8 @@ __all__ = [
     "ClassifierProcessor",
     "ContextLengthRecovery",
     "CostGuard",
+    "Entity",
+    "EntityDetector",
     "Guard",
     "HistoryRule",
     "KnownProcessor",
@@ -121,6 +128,7 @@ __all__ = [
     "SQLiteStore",
     "SmoothStream",
     "StreamErrorRetry",
+    "StructuredOutput",
     "SystemPromptScrubber",
     "TokenLimiter",
     "ToolCallFilter",

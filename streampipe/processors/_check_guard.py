@@ -8,6 +8,7 @@ does not leave, unless the guard was told otherwise.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
@@ -186,7 +187,10 @@ class CheckGuard(Processor, ABC):
         if "tool-results" not in self.covers:
             return
         update = partial(args.message_list.update_tool_invocation, args.tool_call_id)
-        text = _Text("tool-results", json_text(args.result), lambda new: update(result=new))
+        result = args.result
+        text = _Text(
+            "tool-results", json_text(result), lambda new: update(result=_like(result, new))
+        )
         objection = await self.ruling(Asked(text.place, text.text), args)
         await self._enforce(text, objection, args)
 
@@ -309,8 +313,9 @@ class ConversationGuard(CheckGuard, ABC):
                 if "tool-arguments" in self.covers:
                     yield _Text("tool-arguments", json_text(part.args), None)
                 if "tool-results" in self.covers and part.state == "result":
-                    result = json_text(part.result)
-                    yield _Text("tool-results", result, partial(setattr, part, "result"))
+                    result, put = part.result, partial(setattr, part, "result")
+                    text = json_text(result)
+                    yield _Text("tool-results", text, lambda new: put(_like(result, new)))
             case _:
                 pass
 
@@ -322,6 +327,16 @@ class _Text:
     place: Place
     text: str
     replace: Callable[[str], object] | None
+
+
+def _like(result: Any, text: str) -> Any:
+    """A text in the place of a result: JSON again, where it was no text and still is JSON."""
+    if isinstance(result, str):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
 
 
 def check_one_of(owner: str, option: str, value: object, known: tuple[str, ...]) -> None:
