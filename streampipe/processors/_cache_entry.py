@@ -38,10 +38,7 @@ def answer_of(entry: bytes) -> list[Chunk]:
     """
     if not isinstance(entry, bytes):
         raise WireError(f"an entry is bytes, not {type(entry).__name__}")
-    try:
-        chunks = [chunk_from_json(line) for line in entry.split(b"\n")]
-    except (TypeError, ValueError) as error:  # a chunk's own class has refused it
-        raise WireError(str(error)) from error
+    chunks = [chunk_from_json(line) for line in entry.split(b"\n")]
     if not is_whole(chunks):
         raise WireError("an entry ends with the end of an answer, and this one does not")
     return chunks

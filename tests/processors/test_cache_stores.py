@@ -170,13 +170,16 @@ async def test_a_server_is_told_the_time() -> None:
 
 
 async def test_memory_keeps_what_was_used_last() -> None:
-    """Reading is use."""
+    """Reading is use, and so is writing again."""
     store = MemoryStore(max_entries=2)
     for key in ("a", "b"):
         await store.set(key, b"1", None)
     await store.get("a")
     await store.set("c", b"1", None)
     assert [await store.get(key) for key in "abc"] == [b"1", None, b"1"]
+    await store.set("a", b"2", None)
+    await store.set("d", b"1", None)
+    assert [await store.get(key) for key in "acd"] == [b"2", None, b"1"]
     assert len(store) == 2
 
 
@@ -257,14 +260,18 @@ async def test_a_locked_file_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
     path = tmp_path / "answers.db"
     store = SQLiteStore(path)
     await store.set("a", b"1", None)
+    opened = store._connection
+    assert opened is not None
+    assert opened.execute("PRAGMA busy_timeout").fetchone() == (10,)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+        other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(sqlite3.OperationalError, match="locked"):
             await store.set("b", b"2", None)
         assert await store.get("a") == b"1"
         other.execute("ROLLBACK")
     await store.set("b", b"2", None)
     assert await store.get("b") == b"2"
+    assert store._connection is opened
     await store.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -192,6 +193,13 @@ class OtherModel(ScriptedModel):
     """Another protocol."""
 
 
+def served_elsewhere() -> ScriptedModel:
+    """The same model at another provider."""
+    model = ScriptedModel([[JSON]])
+    model.provider = "elsewhere"
+    return model
+
+
 JSON = '{"text":"x"}'
 BASE: dict[str, Any] = {"model_settings": {"seed": 1, "top_p": 0.5}, "tools": [search]}
 
@@ -220,6 +228,7 @@ def file(data: str) -> Message:
         ("hi", {"structured_output": Answer}),
         ("hi", {"model": ScriptedModel([[JSON]], model_id="other")}),
         ("hi", {"model": OtherModel([[JSON]])}),
+        ("hi", {"model": served_elsewhere()}),
     ],
     ids=str,
 )
@@ -237,12 +246,25 @@ async def test_another_request_is_asked(prompt: Any, options: dict[str, Any]) ->
     assert len(store) == 2
 
 
-async def test_the_order_of_keys_is_no_matter() -> None:
-    """Of settings and other dicts."""
+CHOICE = {"tool_name": "search"}
+BIAS = {50256: -100, 7: 1}
+
+
+@pytest.mark.parametrize(
+    ("one", "two"),
+    [
+        ({"model_settings": {"seed": 1, "n": 2}}, {"model_settings": {"n": 2, "seed": 1}}),
+        ({"model_settings": {"bias": BIAS}}, {"model_settings": {"bias": {7: 1, 50256: -100}}}),
+        ({"tool_choice": CHOICE}, {"tool_choice": MappingProxyType(CHOICE)}),
+    ],
+    ids=["order", "numbers", "mapping"],
+)
+async def test_the_form_of_a_dict_is_no_matter(one: Any, two: Any) -> None:
+    """The order of its keys, which may be numbers, and what kind of mapping it is."""
     cache = ResponseCache()
     model = ScriptedModel([["a"], ["b"]])
-    for settings_ in ({"seed": 1, "top_p": 0.5}, {"top_p": 0.5, "seed": 1}):
-        result = await agent_of(model, cache, model_settings=settings_).generate("hi")
+    for options in (one, two):
+        result = await agent_of(model, cache, tools=[search], **options).generate("hi")
         assert result.text == "a"
 
 
