@@ -38,10 +38,9 @@ _WORDS = (
     "|telefone|fone|ligue|liga(?:r)?"
     "|電話(?:番号)?|携帯(?:番号)?"
 )
-# Behind the word a few short ones, such as "me at", or one for "number".
-_BETWEEN_WORDS = r"[-.: \u00a0\uff1a]"
-_SHORT_WORDS = rf"(?:{_BETWEEN_WORDS}{{1,2}}(?:[^\W\d_]{{1,5}}|n[uúo]m[^\W\d_]{{2,4}}))"
-_CUE = rf"(?:{_WORDS}){_SHORT_WORDS}{{0,3}}{_BETWEEN_WORDS}{{0,3}}"
+# Behind the word a few short ones, such as "me at", or one for "number", within a sentence.
+_SHORT_WORD = r"[- \u00a0](?:[^\W\d_]{1,5}|n[or]\.|n[uúo]m[^\W\d_]{2,4})"
+_CUE = rf"(?:{_WORDS})\.?(?:{_SHORT_WORD}){{0,3}}[: \u00a0\uff1a]{{0,3}}"
 _LABEL = re.compile(_CUE, re.IGNORECASE)
 
 _PLAIN = str.maketrans("\u00a0\u2007\u2009\u202f\u2010\u2011", "    --")

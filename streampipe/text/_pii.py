@@ -50,7 +50,7 @@ _PHONE = rf"""
 # A date, whatever follows it; what is written as social security numbers are; a signed decimal; a
 # ZIP code of nine digits; binary numbers.
 _NO_PHONE = re.compile(
-    r"\+?[0-9]{4}([ ./-])[0-9]{2}\1[0-9]{2}(?![0-9])"
+    r"\+?(?!00)[0-9]{4}([ ./-])[0-9]{2}\1[0-9]{2}(?![0-9])"
     r"|[0-9]{2}([ ./-])[0-9]{2}\2[0-9]{4}(?![0-9])"
     r"|[0-9]{3}-[0-9]{2}-[0-9]{4}(?![0-9])"
     r"|\+[0-9]{1,3}\.[0-9]{1,8}\Z"
