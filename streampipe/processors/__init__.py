@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     )
     from streampipe.processors.regex_filter import RegexFilter
     from streampipe.processors.response_cache import ResponseCache
+    from streampipe.processors.side_by_side import SideBySide
     from streampipe.processors.smooth_stream import SmoothStream
     from streampipe.processors.stream_error_retry import StreamErrorRetry
     from streampipe.processors.structured_output import StructuredOutput
@@ -83,6 +84,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "RegexFilter": "streampipe.processors.regex_filter",
             "ResponseCache": "streampipe.processors.response_cache",
             "SQLiteStore": "streampipe.processors._cache_stores",
+            "SideBySide": "streampipe.processors.side_by_side",
             "SmoothStream": "streampipe.processors.smooth_stream",
             "StreamErrorRetry": "streampipe.processors.stream_error_retry",
             "StructuredOutput": "streampipe.processors.structured_output",
@@ -126,6 +128,7 @@ __all__ = [
     "RegexFilter",
     "ResponseCache",
     "SQLiteStore",
+    "SideBySide",
     "SmoothStream",
     "StreamErrorRetry",
     "StructuredOutput",

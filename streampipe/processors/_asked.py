@@ -13,7 +13,6 @@ from typing import Any, Literal, Protocol
 
 from reactivex import Observable
 
-from streampipe.abort import TripWire
 from streampipe.chunks import (
     Chunk,
     ReasoningDelta,
@@ -69,7 +68,7 @@ class Asking(Protocol):
     def action(self, objection: Any, place: Place) -> Any: ...
     def replacement(self, objection: Any) -> str: ...
     def stop(self, objection: Any, action: Any) -> BaseException | None: ...
-    async def report(self, objection: Any) -> None: ...
+    async def told(self, objection: Any, error: BaseException | None) -> None: ...
 
 
 def checked_window(owner: str, window: Window) -> Window:
@@ -187,8 +186,7 @@ async def enforced(guard: Asking, objection: Any, place: Place, stage: Stage) ->
     """
     action: str = guard.action(objection, place)
     error = guard.stop(objection, action)
-    if not isinstance(error, TripWire):  # of that the run tells
-        await guard.report(objection)
+    await guard.told(objection, error)
     if error is not None:
         raise Escape(error, stage.token)
     return action

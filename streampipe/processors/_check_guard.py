@@ -35,7 +35,15 @@ from streampipe.processors._asked import Asked, Window, checked_window, in_windo
 from streampipe.processors._text_guard import OnViolation, Place, checked_places
 from streampipe.processors._tokens import json_text
 
-__all__ = ["CheckGuard", "CheckOptions", "GuardOptions", "Objection", "Strategy", "check_one_of"]
+__all__ = [
+    "CheckGuard",
+    "CheckOptions",
+    "GuardOptions",
+    "Objection",
+    "Strategy",
+    "WindowOptions",
+    "check_one_of",
+]
 
 Strategy = Literal["block", "retry", "replace", "warn", "raise"]
 """What becomes of a text that a guard objects to.
@@ -60,6 +68,8 @@ class Objection:
         strategy: what becomes of the text; None: what the guard was told.
         replacement: what takes its place; None: what the guard was told.
         cause: the error for which there is no answer.
+        by: the guard whose it is, where several are asked at once.
+        also: what others of these have against the text.
     """
 
     reason: str
@@ -67,20 +77,33 @@ class Objection:
     strategy: Strategy | None = None
     replacement: str | None = None
     cause: BaseException | None = None
+    by: CheckGuard | None = None
+    also: tuple[Objection, ...] = ()
 
 
-class CheckOptions(TypedDict, total=False):
-    """What every guard that asks may be told.
+class WindowOptions(TypedDict, total=False):
+    """How an answer is asked about.
+
+    Attributes:
+        window: how much of an answer is asked about at once: "sentence", "line", or a number of
+            characters. "sentence".
+        context: how many characters before a window are shown to a model with it.
+        concurrency: how many questions may be open at once. 4.
+    """
+
+    window: Window
+    context: int
+    concurrency: int
+
+
+class CheckOptions(WindowOptions, total=False):
+    """What every guard that asks may be told; see `WindowOptions` as well.
 
     Attributes:
         id: names the guard in tripwires, violations and errors.
         covers: where to look, of "text", "reasoning", "tool-arguments", "tool-results"; "text" when
             nothing is said.
         replacement: of "replace": what takes the text's place. "[removed]".
-        window: how much of an answer is asked about at once: "sentence", "line", or a number of
-            characters. "sentence".
-        context: how many characters before a window are shown to a model with it.
-        concurrency: how many questions may be open at once. 4.
         max_checks: how many questions a run may ask. No limit.
         timeout: how many seconds an answer may take; None is no limit. 30.
         error_strategy: what becomes of a text for which there is no answer, since the question
@@ -93,9 +116,6 @@ class CheckOptions(TypedDict, total=False):
     id: str
     covers: Iterable[Place]
     replacement: str
-    window: Window
-    context: int
-    concurrency: int
     max_checks: int | None
     timeout: float | None
     error_strategy: Literal["block", "allow"]
@@ -192,7 +212,7 @@ class CheckGuard(Processor, ABC):
             "tool-results", json_text(result), lambda new: update(result=_like(result, new))
         )
         objection = await self.ruling(Asked(text.place, text.text), args)
-        await self._enforce(text, objection, args)
+        await self._enforce(text, objection)
 
     def stream_operator(self, args: StreamOperatorArgs) -> Operator:
         """What asks about the answer while it streams."""
@@ -206,7 +226,7 @@ class CheckGuard(Processor, ABC):
             concurrency=self._concurrency,
         )
 
-    async def _enforce(self, text: _Text, objection: Objection | None, args: HookArgs) -> None:
+    async def _enforce(self, text: _Text, objection: Objection | None) -> None:
         """Do to a whole text what was ruled.
 
         Raises:
@@ -216,11 +236,12 @@ class CheckGuard(Processor, ABC):
         if objection is None:
             return
         action = self.action(objection, text.place)
-        if action in ("block", "retry"):
-            args.abort(objection.reason, retry=action == "retry", metadata=objection.detail)
-        await self.report(objection)
-        if action == "raise":
-            raise ValueError(objection.reason)
+        error = self.stop(objection, action)
+        await self.told(objection, error)
+        if isinstance(error, ProcessorError):
+            raise ValueError(objection.reason)  # noqa: TRY004 - a verdict; the run says of whom
+        if error is not None:
+            raise error
         if action == "replace" and text.replace is not None:
             text.replace(self.replacement(objection))
 
@@ -262,8 +283,10 @@ class CheckGuard(Processor, ABC):
         given = objection.replacement
         return self._replacement if given is None else given
 
-    async def report(self, objection: Objection) -> None:
-        """Tell `on_violation`; of what is blocked the run tells it."""
+    async def told(self, objection: Objection, error: BaseException | None) -> None:
+        """Tell `on_violation`, unless a wire is pulled: of that the run tells it."""
+        if isinstance(error, TripWire):
+            return
         violation = ProcessorViolation(self.id, objection.reason, objection.detail)
         await report_violation(self, violation)
 
@@ -299,7 +322,7 @@ class ConversationGuard(CheckGuard, ABC):
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(ruled(text)) for text in texts]
         for text, task in zip(texts, tasks, strict=True):
-            await self._enforce(text, task.result(), args)
+            await self._enforce(text, task.result())
         return args.messages
 
     def _of(self, part: Any) -> Iterable[_Text]:
