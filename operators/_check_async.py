@@ -163,7 +163,8 @@ def check_async(
     async def run(emit: Emit[Chunk]) -> None:
         checks = _Checks(check, kinds, max_checks, allows_more=over_budget == "allow")
         windows = fuse(flowable(source), cut)
-        await answered(windows, checks.judged, enforce, concurrency).into(emit)
+        checked = answered(windows, checks.judged, enforce, concurrency, asks=checks.asks)
+        await checked.into(emit)
 
     return Flowable(run)
 
@@ -185,15 +186,17 @@ class _Checks:
         self._max_checks = max_checks
         self._allows_more = allows_more
 
+    def asks(self, chunk: Chunk) -> bool:
+        """Whether a chunk is a window."""
+        return isinstance(chunk, self._kinds) and bool(getattr(chunk, "text", ""))
+
     async def judged(self, chunk: Chunk) -> Verdict:
-        """What is to become of a chunk.
+        """What is to become of a window.
 
         Raises:
             OperatorError: the check gives no verdict, or the budget is used up.
         """
-        text = getattr(chunk, "text", "") if isinstance(chunk, self._kinds) else ""
-        if not text:
-            return ALLOWED
+        text: str = getattr(chunk, "text", "")
         if self._left is not None:
             if self._left == 0:
                 return self._beyond()
@@ -234,7 +237,7 @@ def _enforce(emit: Emit[Chunk], stage: Stage) -> Opened:
             raise Escape(error, stage.token)
         if error is not None:
             raise stage.fault(error, chunk) from error
-        if verdict.action == "allow":
+        if verdict is None or verdict.action == "allow":
             return emit(chunk)
         if verdict.action == "replace":
             empty = not verdict.text and not chunk.provider_metadata

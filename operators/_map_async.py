@@ -79,15 +79,18 @@ def answered(
     concurrency: int,
     *,
     ordered: bool = True,
+    asks: Callable[[Any], bool] | None = None,
 ) -> Flowable[Any]:
     """Await `fn` for every element; `stage` takes the answers, failures among them, at their turn.
+
+    Where `asks` is false of an element, there is no call for it: its answer is None.
 
     Together they are one boundary: what the stage raises has passed everything before it.
     """
     if concurrency == 1:
-        answers = _one_by_one(source, fn)
+        answers = _one_by_one(source, fn, asks)
     else:
-        answers = _windowed(source, fn, concurrency, ordered=ordered)
+        answers = _windowed(source, fn, concurrency, asks, ordered=ordered)
     return Flowable(Fused(answers, (stage,)).into)
 
 
@@ -100,12 +103,19 @@ async def _asked(fn: Callable[[Any], Awaitable[Any]], item: Any) -> Answer:
         return Answer(item, error=error)
 
 
-def _one_by_one(source: Observable[Any], fn: Callable[[Any], Awaitable[Any]]) -> Flowable[Answer]:
+def _one_by_one(
+    source: Observable[Any],
+    fn: Callable[[Any], Awaitable[Any]],
+    asks: Callable[[Any], bool] | None,
+) -> Flowable[Answer]:
     async def run(emit: Emit[Answer]) -> None:
-        async def step(item: Any) -> None:
+        async def ask(item: Any) -> None:
             wait = emit(await _asked(fn, item))
             if wait is not None:
                 await wait
+
+        def step(item: Any) -> Awaitable[Any] | None:
+            return ask(item) if asks is None or asks(item) else emit(Answer(item))
 
         await flowable(source).into(step)
 
@@ -116,12 +126,12 @@ class _Window:
     """The calls in flight, and the two waits around them: for room and for an answer."""
 
     def __init__(self, size: int, *, ordered: bool) -> None:
-        self.tasks: deque[asyncio.Task[Answer]] = deque()
+        self.tasks: deque[asyncio.Future[Answer]] = deque()
         self.size = size
         self.ordered = ordered
         self.changed = asyncio.Event()
 
-    def ready(self) -> asyncio.Task[Answer] | None:
+    def ready(self) -> asyncio.Future[Answer] | None:
         """The next task whose answer may leave."""
         if self.ordered:
             return self.tasks[0] if self.tasks and self.tasks[0].done() else None
@@ -137,19 +147,27 @@ def _windowed(
     source: Observable[Any],
     fn: Callable[[Any], Awaitable[Any]],
     concurrency: int,
+    asks: Callable[[Any], bool] | None,
     *,
     ordered: bool,
 ) -> Flowable[Answer]:
     async def run(emit: Emit[Answer]) -> None:
         window = _Window(concurrency, ordered=ordered)
+        loop = asyncio.get_running_loop()
 
         async def enter(item: Any) -> None:
             await window.room()
-            task = asyncio.get_running_loop().create_task(_asked(fn, item))
+            if asks is not None and not asks(item):
+                answer: asyncio.Future[Answer] = loop.create_future()
+                answer.set_result(Answer(item))
+                window.tasks.append(answer)
+                window.changed.set()
+                return
+            task = loop.create_task(_asked(fn, item))
             task.add_done_callback(lambda _: window.changed.set())
             window.tasks.append(task)
 
-        reader = asyncio.get_running_loop().create_task(flowable(source).into(enter))
+        reader = loop.create_task(flowable(source).into(enter))
         reader.add_done_callback(lambda _: window.changed.set())
         try:
             while window.tasks or not reader.done():
@@ -170,14 +188,14 @@ def _windowed(
     return Flowable(run)
 
 
-async def _closed(reader: asyncio.Task[None], calls: deque[asyncio.Task[Answer]]) -> None:
+async def _closed(reader: asyncio.Task[None], calls: deque[asyncio.Future[Answer]]) -> None:
     """Cancel what still runs, and wait until it has ended.
 
     Raises:
         BaseException: what the source failed with while it closed.
     """
     was_done = reader.done()
-    running = [task for task in (reader, *calls) if not task.done()]
+    running: list[asyncio.Future[Any]] = [each for each in (reader, *calls) if not each.done()]
     for task in running:
         task.cancel()
     if running:

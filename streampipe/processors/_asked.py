@@ -115,17 +115,22 @@ def in_windows(
             source = fuse(source, stage)
         return source
 
-    async def asked(element: Any) -> Any:
-        return await guard.ruling(element, args) if isinstance(element, Asked) else None
+    async def ruling(asked: Asked) -> Any:
+        return await guard.ruling(asked, args)
 
     async def run(emit: Emit[Chunk]) -> None:
         windows: Any = source
         for stage in stages:
             windows = fuse(flowable(windows), stage)
         enforcing = Stage(guard.id, _enforcing(guard), is_async=True)
-        await answered(windows, asked, enforcing, concurrency).into(emit)
+        ruled = answered(windows, ruling, enforcing, concurrency, asks=_is_asked)
+        await ruled.into(emit)
 
     return Flowable(run)
+
+
+def _is_asked(element: object) -> bool:
+    return isinstance(element, Asked)
 
 
 class _Marker:
