@@ -195,7 +195,8 @@ async def _closed(reader: asyncio.Task[None], calls: deque[asyncio.Future[Answer
         BaseException: what the source failed with while it closed.
     """
     was_done = reader.done()
-    running: list[asyncio.Future[Any]] = [each for each in (reader, *calls) if not each.done()]
+    every: list[asyncio.Future[Any]] = [reader, *calls]
+    running = [task for task in every if not task.done()]
     for task in running:
         task.cancel()
     if running:
