@@ -148,10 +148,10 @@ def _braid(texts: Sequence[str], other: type[Chunk], others: Sequence[str]) -> l
         if other is TextDelta
         else (ReasoningStart, ReasoningDelta, ReasoningEnd)
     )
-    pieces: list[Any] = [TextStart("a"), start("b")]
+    pieces: list[Any] = [TextStart("a", run_id="run"), start("b", run_id="run")]
     for ours, theirs in zip(texts, others, strict=True):
-        pieces += [TextDelta("a", ours), delta("b", theirs)]
-    return [replace(piece, run_id="run") for piece in (*pieces, TextEnd("a"), end("b"))]
+        pieces += [TextDelta("a", ours, run_id="run"), delta("b", theirs, run_id="run")]
+    return [*pieces, TextEnd("a", run_id="run"), end("b", run_id="run")]
 
 
 async def metadata(trial: Trial) -> None:
@@ -248,7 +248,7 @@ def _endings(stream: Sequence[Any]) -> list[Chunk]:
             opened[part_of(item)] = ReasoningEnd(item.id, run_id=item.run_id)
         elif type(item) in _CLOSES:
             opened.pop(part_of(item), None)
-    return [replace(chunk) for chunk in opened.values()]
+    return [*opened.values()]
 
 
 CHUNK_LAWS: dict[str, Law] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from streampipe.chunks import (
@@ -16,6 +16,7 @@ from streampipe.chunks import (
     TextEnd,
     TextStart,
 )
+from streampipe.operators._kinds import with_text
 from streampipe.testing._bench import (
     COMPLETED,
     AnyOperator,
@@ -251,9 +252,9 @@ def recut(stream: Sequence[Any], *, single: bool) -> list[Any]:
         if not isinstance(item, DELTAS) or item.provider_metadata is not None:
             made.append(item)
         elif single:
-            made += [replace(item, text=character) for character in item.text]
+            made += [with_text(item, character) for character in item.text]
         elif _joins(last, item):
-            made[-1] = replace(item, text=last.text + item.text)  # type: ignore[union-attr]  # a delta
+            made[-1] = with_text(item, last.text + item.text)  # type: ignore[union-attr]  # a delta
         else:
             made.append(item)
     return made
