@@ -234,7 +234,7 @@ class _Writer:
 
 
 def samples(count: int, seed: int = 0) -> Iterator[Sample]:
-    """So many texts, the locales taking turns; the same ones for the same seed."""
+    """So many texts, the locales taking turns; the same ones for the same seed and hash seed."""
     fakers = [(locale, Faker(locale)) for locale in LOCALES]
     for number, (_, faker) in enumerate(fakers):
         faker.seed_instance(seed + number)

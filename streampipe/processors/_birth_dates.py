@@ -43,7 +43,7 @@ _WORDS = (
     "|生年月日|誕生日"
 )
 _WORDS_BEHIND = "(?:[ ](?:geboren|urodzon[aey]|born)|[ ]?生まれ)"
-_NAME = "[A-Za-z\u00c0-\u024f'\u2019() -]{2,40}"
+_NAME = "(?:[A-Za-z\u00c0-\u024f'\u2019()/ -]|(?<=[Tt])[.]){2,40}"  # such as St. Gallen
 _PLACE = f"(?:in|ad?|à|en|em|te|w|we){_SPACE}{_NAME},?{_SPACE}"
 _ON = f"(?:is|was|on|am|den|le|el|il|op|em|dnia|día|dia){_SPACE}"
 # Italian says more of it, for "nato" is an alliance too.
