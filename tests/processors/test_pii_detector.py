@@ -17,7 +17,7 @@ from streampipe.errors import ConfigurationError
 from streampipe.messages import TextPart
 from streampipe.processors import PIIDetector
 from streampipe.processors._crypto_addresses import keccak_256
-from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed
+from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed, replaced_by
 from streampipe.testing import ScriptedModel, call, check_processor, chunkings, run_virtual
 from streampipe.text import Matcher
 
@@ -61,7 +61,14 @@ SAMPLES: dict[str, tuple[list[str], list[str]]] = {
     "email": ([MAIL, "o'b.x+y@sub.example.co.uk"], ["zoe@localhost", "git@github.com", "a @ b.c"]),
     "phone": (["+49 30 123456", "(555) 123-4567"], ["2024-01-15", "1234567890"]),
     "card": (
-        ["4111 1111 1111 1111", "378282246310005", "676201610331", "213174104090168"],
+        [
+            "4111 1111 1111 1111",
+            "378282246310005",
+            "676201610331",
+            "213174104090168",
+            "180084751350006",
+            "060412345609",
+        ],
         ["4111 1111 1111 1112", "676201610332", "213174104090169"],
     ),
     "iban": (["GB82 WEST 1234 5698 7654 32"], ["GB82 WEST 1234 5698 7654 33"]),
@@ -250,6 +257,26 @@ async def test_hashes_tell_whether_two_values_are_one() -> None:
     assert hashed("card", "1", key=b"k")[-17:] != hashed("iban", "1", key=b"k")[-17:]
     own = [await shown(said, method="hash") for _ in range(2)]
     assert own[0] != own[1], "each object has a key of its own"
+
+
+@pytest.mark.parametrize("text", ["zoe.longname@x.AB 12 34 56 C", "zoe@x.AB 12 34 56 C"])
+async def test_what_overlaps_an_address_is_hidden_with_it(text: str) -> None:
+    """A mask shows the domain of an address alone."""
+    assert not re.search("zoe|12|34", await shown(text))
+
+
+async def test_of_two_types_the_one_with_check_digits_is_named() -> None:
+    """Much else has the form of a phone number."""
+    assert await shown("076.268.029-69", method="placeholder") == "[CPF]"
+
+
+@pytest.mark.parametrize("data_type", ["phone", "date-of-birth"])
+def test_only_known_words_stay(data_type: Any) -> None:
+    """Of a match with more than a label before the value, all is given to be hidden."""
+    rule = replaced_by(DATA_TYPES[data_type][0], data_type, lambda _, value: f"<{value}>")
+    assert callable(rule.replacement)
+    for text in ("zoe@x tel 030 123456", "zoe@x born 1990-01-31"):
+        assert rule.replacement(text) == f"<{text}>"
 
 
 async def test_only_what_is_asked_for_is_hidden() -> None:
