@@ -91,6 +91,18 @@ def refuse_foreign(host: object) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
+def kept_frozen() -> Iterator[None]:
+    """Keep frozen what is: a benchmark that thaws it would make all later collections slow.
+
+    Yields:
+        Nothing; `gc.unfreeze` works again afterwards.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "unfreeze", lambda: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
 def no_network() -> Iterator[None]:
     """Refuse every connection and name look-up that leaves the machine.
 
