@@ -65,6 +65,7 @@ _CARD = rf"""
     | (?<=[0-9]) [2-6][0-9]{{3}}(?:{_DASH}?[0-9]{{4}}){{2}}{_DASH}?[0-9]{{3,4}}
 """
 _USUAL_CARD = {15, 16}  # digits
+_NO_CARD = {"2337203685477580"}  # within the largest integer of 64 bits
 _FEW_NUMBERS = 5
 _SHORT_GROUP = re.compile(r"(?<![0-9])[0-9]{1,3}[ -]")
 
@@ -141,7 +142,8 @@ def _card(text: str) -> int:
     ends = [digit.end() for digit in re.finditer("[0-9]", text)]
     digits = "".join([text[end - 1] for end in ends])
     for length in card_lengths(digits):
-        if length <= len(digits) and is_luhn(digits[:length]):
+        number = digits[:length]
+        if len(number) == length and is_luhn(number) and number not in _NO_CARD:
             end = ends[length - 1]
             is_cut = text[end : end + 1].isdigit()
             if not is_cut and _is_counted(text[:end]):
