@@ -40,7 +40,7 @@ _WORDS = (
 )
 # Behind the word a few short ones, such as "me at", or one for "number", within a sentence.
 _SHORT_WORD = r"[- \u00a0](?:[^\W\d_]{1,5}|n[or]\.|n[uúo]m[^\W\d_]{2,4})"
-_CUE = rf"(?:{_WORDS})\.?(?:{_SHORT_WORD}){{0,3}}[: \u00a0\uff1a]{{0,3}}"
+_CUE = rf"(?:{_WORDS})(?:\.(?:[ ]n[or]\.)?|(?:{_SHORT_WORD}){{0,3}})[: \u00a0\uff1a]{{0,3}}"
 _LABEL = re.compile(_CUE, re.IGNORECASE)
 
 _PLAIN = str.maketrans("\u00a0\u2007\u2009\u202f\u2010\u2011", "    --")
@@ -48,6 +48,7 @@ _BEFORE_NUMBER = re.compile(r"[^0-9+(]*")
 _BEFORE_EXTENSION = re.compile("[^A-Za-z]*[0-9]")
 _INTERNATIONAL = re.compile(r"\(?(?:\+|00)")
 _TRUNK = re.compile(r"\(?0(?![.-])")  # behind a zero alone: decimals, or an ISBN
+_IP_ADDRESS = re.compile(r"[1-9][0-9]{0,2}(?:\.[0-9]{1,3}){3}(?![0-9.])")
 _YEARS = re.compile(r"(?:19|20)[0-9]{2}[ -]+(?:19|20)[0-9]{2}(?![0-9])")
 _HYPHENED = re.compile("[0-9]+(?:-[0-9]+){2,}")
 _FEWEST = 9  # digits of a number that begins with a zero: postal codes have eight
@@ -124,7 +125,7 @@ class _Plans:
     def _known(self, text: str, fewest: int = 0) -> int:
         """Up to the last group of digits with which a number is known."""
         number = _BEFORE_EXTENSION.match(text.translate(_PLAIN))
-        if number is None or is_no_phone_number(number[0]):
+        if number is None or is_no_phone_number(number[0]) or _IP_ADDRESS.match(number[0]):
             return 0
         ends = [group.end() for group in re.finditer("[0-9]+", number[0])]
         for end in reversed(ends):

@@ -44,6 +44,7 @@ BEHIND_A_WORD = [
     "«電話番号：75-6508-8995»です",  # noqa: RUF001 - as it is written
     "«phone number is 2125550123 x3»",
     "«Mobile no.: 2125550123»",
+    "«Tel. no. 2125550123»",
 ]
 NOTHING = [
     "2125550123",
@@ -65,6 +66,8 @@ NOTHING = [
     "0301234567a",
     "recall 2125550123",
     "zoe@x.tel 2125550123",
+    "call 178.155.6.72",
+    "in a cell. It is 2125550123",
 ]
 
 
