@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from itertools import product
 from typing import Any
 
@@ -12,17 +12,22 @@ import pytest
 
 from streampipe import Agent, Chunk, Recorder, RunResult, tool
 from streampipe.chunks import (
-    FinishChunk,
     ObjectChunk,
     ObjectResult,
     ReasoningDelta,
     TextDelta,
     ToolCall,
     ToolCallDelta,
-    ToolResult,
 )
 from streampipe.contracts import ProcessorViolation
-from streampipe.messages import message_to_stored
+from streampipe.errors import StreampipeError
+from streampipe.messages import (
+    Message,
+    Part,
+    ReasoningPart,
+    ToolInvocationPart,
+    message_to_stored,
+)
 from streampipe.testing import ScriptedModel, Turn, call, reasoning, turn
 from tests.lessons.blockers import BLOCKERS, CANARY
 from tests.tracing.spans import Spans
@@ -35,6 +40,13 @@ SCHEMA = {
     "properties": {"word": {"type": "string"}},
     "required": ["word"],
 }
+OBJECT = turn('{"word": "fine"}')
+PROVIDER_CALL = ToolCall("p1", "look", {"word": [CANARY], "n": 1}, provider_executed=True)
+REMEMBERED: dict[str, Part] = {
+    "old reasoning": ReasoningPart(f"Hm. {CANARY}, then."),
+    "old arguments": ToolInvocationPart("c1", "look", {"word": [CANARY]}, "result", "seen"),
+    "old result": ToolInvocationPart("c1", "fetch", {}, "result", {"found": [CANARY]}),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,43 +55,48 @@ class Attempt:
 
     Attributes:
         answer: what the model says when it gives it away.
-        better: what it says when it is asked again.
+        prompt: what the caller sends.
         shown: what of the answer the client may see before the block.
         leaves_early: why the client has seen the canary when the block falls; empty: it has not.
-        in_prompt: whether the canary is in what the caller sent, and not in what the model said.
         schema: the structured output that is asked for.
     """
 
     answer: Turn
-    better: Turn = field(default_factory=lambda: turn("fine"))
+    prompt: Any = "Hello."
     shown: str = ""
     leaves_early: str = ""
-    in_prompt: bool = False
     schema: Any = None
 
+    @property
+    def is_sent(self) -> bool:
+        """Whether the canary is in what the caller sends: then the model is not asked at all."""
+        return self.prompt != "Hello."
 
-PROVIDER_CALL = ToolCall("p1", "look", {"word": [CANARY]}, provider_executed=True)
 
 ATTEMPTS: dict[str, Attempt] = {
-    "message": Attempt(turn("never asked"), in_prompt=True),
+    "message": Attempt(turn("never asked"), f"Hello. It is {CANARY}."),
+    **{
+        place: Attempt(turn("never asked"), [Message("assistant", [part]), Message.user("Well?")])
+        for place, part in REMEMBERED.items()
+    },
     "request": Attempt(turn(CANARY)),
     "text": Attempt(turn("Safe. It is ", *CUT, ", I think. And more."), shown="Safe. "),
-    "object": Attempt(
-        turn('{"word": "', *CUT, '"}'), better=turn('{"word": "fine"}'), schema=SCHEMA
-    ),
+    "object": Attempt(turn('{"word": "', *CUT, '"}'), schema=SCHEMA),
     "reasoning": Attempt(
         turn(*map(reasoning, ("Safe. It is ", *CUT, ". And more. ")), "Well. "), shown="Safe. "
     ),
-    "tool-arguments": Attempt(turn(call("look", {"word": [CANARY], "n": 1}, pieces=4))),
+    "tool-arguments": Attempt(
+        turn("Safe. ", call("look", {"word": [CANARY], "n": 1}, pieces=4)), shown="Safe. "
+    ),
     "tool-results": Attempt(turn("Safe. ", call("fetch", {"n": 1})), shown="Safe. "),
     "call": Attempt(
         turn("Safe. ", call("look", {"word": [CANARY], "n": 1}, pieces=4)),
         shown="Safe. ",
         leaves_early="ToolCallGuard decides when the model has answered",
     ),
-    "provider-call": Attempt(turn("Safe. ", PROVIDER_CALL), shown="Safe. "),
+    "provider call": Attempt(turn("Safe. ", PROVIDER_CALL), shown="Safe. "),
 }
-"""By place: in a message, before a model call, and in each part of an answer."""
+"""By place: in what is sent, behind a model call, and in each part of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +107,8 @@ class Case:
         guard: name of the guard's class.
         place: where the canary stands.
         step: the step in which it comes: 0, or 1 behind an accepted one.
-        ending: "block", "retry" (granted) or "exhausted" (asked for, with no budget left).
+        ending: "block"; "retry", which is granted; "exhausted", which is not; "raise": the guard
+            fails the run; "unanswered": it could not be told whether the text may leave.
         streams: whether the run is streamed, or collected by `generate()`.
     """
 
@@ -103,43 +121,45 @@ class Case:
 
 def cases(guard: str, place: str) -> Iterator[Case]:
     """Every way in which a guard can block in a place."""
-    blocker = BLOCKERS[guard]
-    steps = {"message": (0,), "request": (1,)}.get(place, (0, 1))
-    granted = ("retry",) if place != "message" else ()  # nothing can be said again there
-    endings = ("block", *granted, "exhausted") if blocker.retries else ("block",)
+    endings = BLOCKERS[guard].endings
+    if ATTEMPTS[place].is_sent:
+        steps: tuple[int, ...] = (0,)
+        endings = tuple(ending for ending in endings if ending != "retry")  # never granted there
+    else:
+        steps = (1,) if place == "request" else (0, 1)
     for step, ending, streams in product(steps, endings, (True, False)):
         yield Case(guard, place, step, ending, streams)
 
 
 @dataclass(slots=True)
 class Evidence:
-    """All that can be seen of a run."""
+    """All that can be seen of a run; a streamed one is recorded and traced."""
 
     result: RunResult
     chunks: list[Chunk]
     violations: list[ProcessorViolation]
     model: ScriptedModel
-    recorder: Recorder
-    spans: Spans
-    log: str
-    ran: list[str]
+    recorder: Recorder | None = None
+    spans: Spans | None = None
+    log: str = ""
 
     def accessors(self) -> dict[str, str]:
         """By its name, what each accessor tells."""
         result = self.result
-        told: dict[str, Any] = {
-            name: getattr(result, name) for name in RunResult.__dataclass_fields__
-        }
-        return {name: repr(value) for name, value in told.items()} | {
-            "result": repr(result),
-            "messages as stored": repr([message_to_stored(message) for message in result.messages]),
-            "message texts": " ".join(message.text for message in result.messages),
+        told = {each.name: repr(getattr(result, each.name)) for each in fields(result)}
+        told |= {
+            "stored messages": repr([message_to_stored(message) for message in result.messages]),
+            "texts of messages": " ".join(message.text for message in result.messages),
             "on_violation": repr(self.violations),
             "log": self.log,
-            "recorder": repr(self.recorder.records) + self.recorder.marbles(width=10_000),
-            "recorder's page": self.recorder._repr_html_(),  # noqa: SLF001 - a protocol of notebooks
-            "spans": self.spans.text(),
         }
+        if self.recorder is not None:
+            records = self.recorder.records
+            told["records"] = repr(records) + "".join(record.text or "" for record in records)
+            told["marbles"] = self.recorder.marbles(width=10_000)
+        if self.spans is not None:
+            told["spans"] = self.spans.text()
+        return told
 
     def client(self) -> str:
         """All that the client has: every chunk, and the pieces of each part put together."""
@@ -154,8 +174,8 @@ class Evidence:
                     joined[type(chunk)] += chunk.text
                 case ToolCallDelta():
                     joined[ToolCallDelta] += chunk.args_text_delta
-                case ObjectChunk() | ObjectResult() | ToolResult() | FinishChunk():
-                    joined[type(chunk)] += repr(chunk)
+                case ObjectChunk() | ObjectResult():
+                    joined[type(chunk)] += repr(chunk.object)
                 case _:
                     pass
         return joined
@@ -165,34 +185,40 @@ class Evidence:
         return repr([(request.prompt, request.settings) for request in self.model.requests])
 
 
+RAN: list[str] = []  # tools that were not to run, in the run at hand
+
+
+@tool
+def safe() -> str:
+    """Do nothing of note."""
+    return "done"
+
+
+@tool
+def look(word: list[str], n: int) -> str:
+    """Look something up; nobody is to."""
+    RAN.append(f"{word}{n}")
+    return "seen"
+
+
+@tool
+def fetch(n: int) -> Any:
+    """Fetch what is not to be seen."""
+    return {"found": [{"word": CANARY}], "n": n}
+
+
 async def tried(case: Case, caplog: pytest.LogCaptureFixture) -> Evidence:
     """Run a case."""
-    blocker, attempt = BLOCKERS[case.guard], ATTEMPTS[case.place]
-    ran: list[str] = []
-
-    @tool
-    def safe() -> str:
-        """Do nothing of note."""
-        return "done"
-
-    @tool
-    def look(word: list[str], n: int) -> str:
-        """Look something up."""
-        ran.append(f"{word}{n}")
-        return "seen"
-
-    @tool
-    def fetch(n: int) -> Any:
-        """Fetch what is not to be seen."""
-        return {"found": [{"word": CANARY}], "n": n}
-
+    attempt = ATTEMPTS[case.place]
     begun = [] if attempt.schema else ["Begun. "]
     accepted = [turn(*begun, call("safe", {}))] if case.step else []
-    model = ScriptedModel([*accepted, attempt.answer, attempt.better])
-    violations: list[ProcessorViolation] = []
-    guard = blocker.make(violations.append, case.ending != "block")
-    before = case.place in ("message", "request")
-    evidence = Evidence(RunResult(""), [], violations, model, Recorder(), Spans(), log="", ran=ran)
+    better = OBJECT if attempt.schema else turn("fine")
+    model = ScriptedModel([*accepted, attempt.answer, better])
+    evidence = Evidence(RunResult(""), [], [], model)
+    if case.streams:
+        evidence.recorder, evidence.spans = Recorder(), Spans()
+    guard = BLOCKERS[case.guard].make(evidence.violations.append, case.ending)
+    before = attempt.is_sent or case.place == "request"
     agent = Agent(
         model=model,
         tools=[safe, look, fetch],
@@ -201,15 +227,21 @@ async def tried(case: Case, caplog: pytest.LogCaptureFixture) -> Evidence:
         max_processor_retries=int(case.ending == "retry"),
         structured_output=attempt.schema,
         recorder=evidence.recorder,
-        tracing=evidence.spans.tracing,
+        tracing=False if evidence.spans is None else evidence.spans.tracing,
     )
-    prompt = f"Hello. It is {CANARY}." if attempt.in_prompt else "Hello."
+    RAN.clear()
     caplog.clear()
-    if case.streams:
-        async with agent.stream(prompt) as run:
-            evidence.chunks = [chunk async for chunk in run]
-            evidence.result = await run.result()
-    else:
-        evidence.result = await agent.generate(prompt)
+    try:
+        if case.streams:
+            async with agent.stream(attempt.prompt) as run:
+                evidence.chunks = [chunk async for chunk in run]
+                evidence.result = await run.result()
+        else:
+            evidence.result = await agent.generate(attempt.prompt)
+    except StreampipeError as error:
+        assert case.ending == "raise", case
+        assert error.result is not None, case
+        evidence.result = error.result
     evidence.log = caplog.text + "".join(repr(vars(record)) for record in caplog.records)
+    assert not RAN, f"{case}: a tool ran in spite of the block"
     return evidence

@@ -23,32 +23,37 @@ from streampipe.processors import (
     ToolCallGuard,
 )
 
-__all__ = ["BLOCKERS", "CANARY", "CANNOT_BLOCK", "Blocker", "Tell"]
+__all__ = ["BLOCKERS", "CANARY", "CANNOT_BLOCK", "EVERYWHERE", "Blocker", "Tell", "holds"]
 
 CANARY = "ada@swordfish.org"
 """The text that is to be seen nowhere: an address, a word, a run of words, a rule's match."""
 
-Tell = Callable[[ProcessorViolation], object]
+EVERYWHERE: Any = ("text", "reasoning", "tool-arguments", "tool-results")
 
-TEXTS = ("text", "object", "reasoning")
-STREAMED = (*TEXTS, "tool-arguments")
-PLACES = ("message", *STREAMED, "tool-results")
-COVERED: Any = ("text", "reasoning", "tool-arguments", "tool-results")
+SAID = ("text", "object", "reasoning", "tool-arguments")
+SENT = ("message", "old reasoning", "old arguments", "old result")
+PLACES = (*SENT, *SAID, "tool-results")
+
+ONCE = ("block",)
+AGAIN = ("block", "retry", "exhausted")
+ASKS = (*AGAIN, "raise", "unanswered")
+
+Tell = Callable[[ProcessorViolation], object]
 
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """A guard, and where it finds the canary.
+    """A guard, and where and how it blocks the canary.
 
     Attributes:
-        make: a new one; takes what it reports to, and whether it asks for another answer.
-        places: where it blocks; see `tests.lessons.attempts.Attempt`.
-        retries: whether it can ask for another answer.
+        make: a new one; takes what it reports to, and how it is to end the answer.
+        places: where it blocks; see `tests.lessons.attempts.ATTEMPTS`.
+        endings: how it can; see `tests.lessons.attempts.Case`.
     """
 
-    make: Callable[[Tell, bool], Any]
+    make: Callable[[Tell, str], Any]
     places: tuple[str, ...] = PLACES
-    retries: bool = True
+    endings: tuple[str, ...] = ASKS
 
 
 def holds(text: str) -> bool:
@@ -56,9 +61,41 @@ def holds(text: str) -> bool:
     return CANARY in text
 
 
-async def scores(text: str) -> dict[str, float]:
-    """What a moderation service says of a text, in a category that each of the guards has."""
-    return {"injection": float(holds(text))}
+def judge(ending: str) -> Callable[[str], bool]:
+    """What tells whether the canary stands in a text, or fails where it does."""
+
+    def fails(text: str) -> bool:
+        if holds(text):
+            raise ConnectionError("the service is down")
+        return False
+
+    return fails if ending == "unanswered" else holds
+
+
+def service(ending: str) -> Any:
+    """A moderation service: what a text is of, in a category that each of the guards has."""
+    found = judge(ending)
+
+    async def scores(text: str) -> dict[str, float]:
+        return {"injection": float(found(text))}
+
+    return scores
+
+
+def finder(ending: str) -> Any:
+    """What finds the canary in a text, as an entity."""
+    found = judge(ending)
+
+    def find(text: str) -> list[tuple[int, int, str]]:
+        at = text.find(CANARY)
+        return [(at, at + len(CANARY), "PERSON")] if found(text) else []
+
+    return find
+
+
+def strategy(ending: str) -> Any:
+    """How a guard that asks is told to end an answer so."""
+    return {"exhausted": "retry", "unanswered": "block"}.get(ending, ending)
 
 
 def size(text: str) -> int:
@@ -66,42 +103,54 @@ def size(text: str) -> int:
     return 1_000 if holds(text) else 1
 
 
-def detect(text: str) -> tuple[str, float]:
-    """The language of a text: the canary's is not allowed."""
-    return ("de", 0.99) if holds(text) else ("en", 0.99)
+def asking(make: Callable[..., Any], places: tuple[str, ...] = PLACES) -> Blocker:
+    """A guard that asks, told to look everywhere; `make` takes the ending and the options."""
+    return Blocker(
+        lambda tell, ending: make(
+            ending, strategy=strategy(ending), covers=EVERYWHERE, on_violation=tell
+        ),
+        places,
+    )
 
 
-def find(text: str) -> list[tuple[int, int, str]]:
-    """The canary as an entity."""
-    at = text.find(CANARY)
-    return [(at, at + len(CANARY), "PERSON")] if at >= 0 else []
+def _discreet(ending: str, **options: Any) -> Guard:
+    found = judge(ending)
+    options["verdict"] = options.pop("strategy")
+    return Guard(lambda text: not found(text), **options)
 
 
-def strategy(retry: bool) -> Any:  # noqa: FBT001 - a case
-    """How guards that ask, and the one of tool calls, are told to block."""
-    return "retry" if retry else "block"
+def _side_by_side(ending: str, **options: Any) -> SideBySide:
+    calm = Guard(lambda _: True, id="calm", covers=EVERYWHERE)
+    return SideBySide(calm, _discreet(ending, **options))
 
 
-def _allowed(text: str) -> bool:
-    return not holds(text)
+def _language(ending: str, **options: Any) -> LanguageDetector:
+    found = judge(ending)
+    return LanguageDetector(
+        ["en"], detect=lambda text: ("de" if found(text) else "en", 1.0), min_letters=0, **options
+    )
 
 
-def _side_by_side(tell: Tell, retry: bool) -> SideBySide:  # noqa: FBT001 - a case
-    guards = [
-        Guard(check, strategy(retry), id=name, covers=COVERED, on_violation=tell)
-        for name, check in (("calm", lambda _: True), ("discreet", _allowed))
-    ]
-    return SideBySide(*guards)
+def _scrubber(ending: str, **options: Any) -> SystemPromptScrubber:
+    found = judge(ending)
+
+    async def reveals(text: str, _: str) -> bool:
+        return found(text)
+
+    asks = {"texts": ["a secret"], "check": reveals} if ending == "unanswered" else {}
+    told: Any = {"min_words": 3, "texts": [CANARY], **asks}
+    return SystemPromptScrubber(**told, **{**options, "covers": EVERYWHERE[:3]})
+
+
+def _injection(ending: str, **options: Any) -> PromptInjectionDetector:
+    places = ("text", "tool-results")
+    return PromptInjectionDetector(check=service(ending), **{**options, "covers": places})
 
 
 BLOCKERS: dict[str, Blocker] = {
-    "ClassifierProcessor": Blocker(
-        lambda tell, retry: ClassifierProcessor(
-            ["injection"],
-            check=scores,
-            strategy=strategy(retry),
-            covers=COVERED,
-            on_violation=tell,
+    "ClassifierProcessor": asking(
+        lambda ending, **options: ClassifierProcessor(
+            ["injection"], check=service(ending), **options
         )
     ),
     "CostGuard": Blocker(
@@ -112,68 +161,50 @@ BLOCKERS: dict[str, Blocker] = {
             on_violation=tell,
         ),
         ("request",),
-        retries=False,
+        ONCE,
     ),
-    "EntityDetector": Blocker(
-        lambda tell, retry: EntityDetector(
-            find=find, strategy=strategy(retry), covers=COVERED, on_violation=tell
-        )
+    "EntityDetector": asking(
+        lambda ending, **options: EntityDetector(find=finder(ending), **options)
     ),
-    "Guard": Blocker(
-        lambda tell, retry: Guard(_allowed, strategy(retry), covers=COVERED, on_violation=tell)
-    ),
-    "LanguageDetector": Blocker(
-        lambda tell, retry: LanguageDetector(
-            ["en"],
-            detect=detect,
-            min_letters=0,
-            strategy=strategy(retry),
-            covers=COVERED,
-            on_violation=tell,
-        )
-    ),
-    "ModerationProcessor": Blocker(
-        lambda tell, retry: ModerationProcessor(
-            categories=["injection"],
-            check=scores,
-            strategy=strategy(retry),
-            covers=COVERED,
-            on_violation=tell,
+    "Guard": asking(_discreet),
+    "LanguageDetector": asking(_language),
+    "ModerationProcessor": asking(
+        lambda ending, **options: ModerationProcessor(
+            categories=["injection"], check=service(ending), **options
         )
     ),
     "PIIDetector": Blocker(
-        lambda tell, retry: PIIDetector(
-            ["email"], strategy="block", retry=retry, covers=COVERED, on_violation=tell
-        )
-    ),
-    "PromptInjectionDetector": Blocker(
-        lambda tell, retry: PromptInjectionDetector(
-            check=scores, strategy=strategy(retry), on_violation=tell
+        lambda tell, ending: PIIDetector(
+            ["email"],
+            strategy="block",
+            retry=ending != "block",
+            covers=EVERYWHERE,
+            on_violation=tell,
         ),
-        ("message", "tool-results"),
+        endings=AGAIN,
     ),
+    "PromptInjectionDetector": asking(_injection, ("message", "old result", "tool-results")),
     "RegexFilter": Blocker(
-        lambda tell, retry: RegexFilter(CANARY, retry=retry, covers=COVERED, on_violation=tell)
-    ),
-    "SideBySide": Blocker(_side_by_side),
-    "SystemPromptScrubber": Blocker(
-        lambda tell, retry: SystemPromptScrubber(
-            min_words=3, texts=[CANARY], strategy=strategy(retry), on_violation=tell
+        lambda tell, ending: RegexFilter(
+            CANARY, retry=ending != "block", covers=EVERYWHERE, on_violation=tell
         ),
-        STREAMED,
+        endings=AGAIN,
     ),
+    "SideBySide": asking(_side_by_side),
+    "SystemPromptScrubber": asking(_scrubber, SAID),
     "TokenLimiter": Blocker(
         lambda tell, _: TokenLimiter(100, strategy="block", count=size, on_violation=tell),
         ("message", "text", "object"),
-        retries=False,
+        ONCE,
     ),
     "ToolCallGuard": Blocker(
-        lambda tell, retry: ToolCallGuard(
+        lambda tell, ending: ToolCallGuard(
             check={"look": lambda args: not holds(str(args))},
-            strategy=strategy(retry),
+            strategy=strategy(ending),
             on_violation=tell,
         ),
-        ("call", "provider-call"),
+        ("call", "provider call"),
+        AGAIN,
     ),
 }
 """By the name of the class."""
