@@ -1,4 +1,4 @@
-"""The commands: `demo`, `run`, `replay`, `doctor`."""
+"""The commands: `demo`, `run`, `replay`, `processors`, `doctor`."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ try:
 except ImportError as error:
     sys.exit(f"the command needs typer and rich ({error}): pip install 'streampipe-rx[cli]'")
 
+from streampipe import processors as shelf
 from streampipe.agent import Agent
 from streampipe.chunks import Chunk, ErrorChunk, TextDelta, TripwireChunk, TripwireData
 from streampipe.cli._demo import play
 from streampipe.cli._doctor import LIMIT, CheckResult, check_provider, show_results
+from streampipe.cli._processors import print_processors, show_processors, with_processors
 from streampipe.cli._replay import PROTOCOLS, replay_rows, show_rows
 from streampipe.errors import ConfigurationError, OperatorError, StreampipeError
 from streampipe.wire import chunk_to_json
@@ -28,6 +30,16 @@ from streampipe.wire import chunk_to_json
 FAILED = 1
 MISUSED = 2
 BLOCKED = 3
+
+Processors = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LINE",
+        help="Processors behind the agent's own, such as 'redact:pii,block:secrets,batch:20ms'; "
+        "`streampipe processors` lists them.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -69,13 +81,14 @@ def run(
     agent: Annotated[str, typer.Argument(help="Where the agent is, as MODULE:AGENT.")],
     prompt: Annotated[str, typer.Argument(help="What to ask it.")],
     *,
+    processors: Processors = None,
     json: Annotated[bool, typer.Option("--json", help="Print wire chunks, one a line.")] = False,
 ) -> None:
     """Ask an agent and print its answer while it streams.
 
     Ends with 1 when the run failed, 3 when a processor blocked it.
     """
-    found = _agent(agent)
+    found = _equipped(_agent(agent), processors)
     try:
         code = asyncio.run(_run(found, prompt, json=json))
     except StreampipeError as error:
@@ -113,6 +126,7 @@ def replay(
         str | None,
         typer.Option(help="Whose output processors it goes through, as MODULE:AGENT."),
     ] = None,
+    processors: Processors = None,
 ) -> None:
     """Send a recorded stream through an agent's output processors, and show both ends of them.
 
@@ -122,6 +136,7 @@ def replay(
     if decoder is None:
         raise _misuse(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
     found = _agent(agent) if agent else Agent(id="replay", model=None)
+    found = _equipped(found, processors, is_replay=True)
     try:
         rows = asyncio.run(replay_rows(found, file.read_bytes(), decoder))
     except StreampipeError as error:
@@ -129,6 +144,31 @@ def replay(
         raise typer.Exit(FAILED) from error
     show_rows(rows, Console(highlight=False))
     raise typer.Exit(_outcome(chunk for _, client in rows for chunk in client))
+
+
+@app.command("processors")
+def list_processors(*, json: Json = False) -> None:
+    """List what `--processors` takes: what is built in, and what is installed.
+
+    A line of processors is NAME:ARGUMENT;OPTION=VALUE, with commas between; what is not needed is
+    left out. A PRESET is pii, secrets or urls; a TIME is 20ms, 1.5s or 2m; + stands between several
+    values, and a backslash before a sign that is to be text.
+
+    Ends with 1 when something that is installed cannot be used.
+    """
+    try:
+        known = shelf.known_processors()
+    except ConfigurationError as error:
+        _complain(error)
+        raise typer.Exit(FAILED) from error
+    if json:
+        print_processors(known)
+    else:
+        show_processors(known, Console(highlight=False))
+    problems = [each.problem for each in known if each.problem is not None]
+    for problem in problems:
+        _complain(problem)
+    raise typer.Exit(FAILED if problems else 0)
 
 
 @app.command()
@@ -188,6 +228,18 @@ def _outcome(chunks: Iterable[Chunk]) -> int:
 def _blocked(by: TripwireChunk | TripwireData) -> int:
     _complain(f"blocked by {by.processor_id!r}: {by.reason}")
     return BLOCKED
+
+
+def _equipped(agent: Agent, line: str | None, *, is_replay: bool = False) -> Agent:
+    """The agent with the processors of a line behind its own.
+
+    Raises:
+        typer.Exit: the line is none; standard error says why.
+    """
+    try:
+        return with_processors(agent, line, is_replay=is_replay)
+    except ConfigurationError as error:
+        raise _misuse(str(error)) from error
 
 
 def _agent(place: str) -> Agent:
