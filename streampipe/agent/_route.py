@@ -2,7 +2,8 @@
 
 A list such as `[p, q, operator, r]` is two kernels with the operator between: `p+q`, then `r`.
 What the model streams goes `p+q`, operator, `r`; everything else (lifecycle chunks, tool results,
-data) goes `p+q`, `r`. Without operators there is one kernel and one way.
+data) goes `p+q`, `r`. Without operators there is one kernel and one way. What `p+q` had held of the
+stream and lets go when such a chunk comes is the stream's: it goes to the operator as well.
 """
 
 from __future__ import annotations
@@ -85,6 +86,39 @@ class _Leg:
         return any(stage.owns(token) for stage in self._stages)
 
 
+class _Gate:
+    """The way into an operator for what comes beside the stream.
+
+    Attributes:
+        into: the operator, while the model streams.
+        shut: whether an operator has seen enough of this answer: no more of it leaves.
+    """
+
+    def __init__(self) -> None:
+        self.into: Emit[Chunk] | None = None
+        self.shut = False
+
+    def past(self, onward: Emit[Chunk]) -> Emit[Chunk]:
+        """What takes chunks that come beside the stream: those that are none of it go onward."""
+
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            if chunk.__class__ in _BESIDE or (self.into is None and not self.shut):
+                return onward(chunk)
+            return None if self.into is None else self.into(chunk)
+
+        return push
+
+    def opened(self, emit: Emit[Chunk], _stage: Stage) -> Opened:
+        """A stage in front of the operator that shows the way."""
+        self.into = emit
+        return Opened(emit)
+
+    def close(self, *, shut: bool) -> None:
+        """The stream has ended."""
+        self.into = None
+        self.shut = shut
+
+
 class Route:
     """The output processors of a run, and the operators between them."""
 
@@ -112,14 +146,15 @@ class Route:
             self._operators.append((element, watch.lane(label(element)), checks))
             group = []
         self._legs.append(_Leg(group, watch))
+        self._gates = [_Gate() for _ in self._operators]
         self._last: Emit[Chunk] | None = None
         self._head: Emit[Chunk]
 
     def compile(self, end: Emit[Chunk]) -> Emit[Chunk]:
         """The head of the chain whose end is `end`."""
         head = self._last = self._legs[-1].compile(end)
-        for leg in reversed(self._legs[:-1]):
-            head = leg.compile(head)
+        for leg, gate in zip(reversed(self._legs[:-1]), reversed(self._gates), strict=True):
+            head = leg.compile(gate.past(head))
         self._head = self._watch.source(head)
         return self._head
 
@@ -127,6 +162,8 @@ class Route:
         """A new attempt: bring the args of the hooks up to date."""
         for leg in self._legs:
             leg.renew()
+        for gate in self._gates:
+            gate.close(shut=False)
 
     def owns(self, token: object) -> bool:
         """Whether what escapes with this token comes from one of the run's own processors."""
@@ -149,14 +186,27 @@ class Route:
             return flowable(answer)
 
         async def run(emit: Emit[Chunk]) -> None:  # noqa: ARG001 - it joins behind its own head
-            source = fuse(answer, Stage("beside", self._beside))
-            for leg, (operator, lane, checks) in zip(self._legs, self._operators, strict=False):
+            left_early = True
+
+            async def whole(emit: Emit[Chunk]) -> None:
+                nonlocal left_early
+                await flowable(answer).into(emit)
+                left_early = False
+
+            source = fuse(Flowable(whole), Stage("beside", self._beside))
+            ways = zip(self._legs, self._gates, self._operators, strict=False)
+            for leg, gate, (operator, lane, checks) in ways:
                 step = partial(self._applied, operator)
-                source = lane.behind(leg.behind(_in_step(source)), operator, step)
+                entered = fuse(leg.behind(_in_step(source)), Stage("gate", gate.opened))
+                source = lane.behind(entered, operator, step)
                 for check in checks:
                     source = fuse(source, check)
-            if self._last is not None:
-                await _in_step(source).into(self._last)
+            try:
+                if self._last is not None:
+                    await _in_step(source).into(self._last)
+            finally:
+                for gate in self._gates:
+                    gate.close(shut=left_early)
 
         return Flowable(run)
 
