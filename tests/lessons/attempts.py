@@ -70,7 +70,7 @@ class Attempt:
     @property
     def is_sent(self) -> bool:
         """Whether the canary is in what the caller sends: then the model is not asked at all."""
-        return self.prompt != "Hello."
+        return bool(self.prompt != "Hello.")
 
 
 ATTEMPTS: dict[str, Attempt] = {
@@ -239,8 +239,8 @@ async def tried(case: Case, caplog: pytest.LogCaptureFixture) -> Evidence:
         else:
             evidence.result = await agent.generate(attempt.prompt)
     except StreampipeError as error:
-        assert case.ending == "raise", case
-        assert error.result is not None, case
+        if case.ending != "raise" or error.result is None:
+            raise
         evidence.result = error.result
     evidence.log = caplog.text + "".join(repr(vars(record)) for record in caplog.records)
     assert not RAN, f"{case}: a tool ran in spite of the block"

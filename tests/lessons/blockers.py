@@ -137,14 +137,17 @@ def _scrubber(ending: str, **options: Any) -> SystemPromptScrubber:
     async def reveals(text: str, _: str) -> bool:
         return found(text)
 
-    asks = {"texts": ["a secret"], "check": reveals} if ending == "unanswered" else {}
-    told: Any = {"min_words": 3, "texts": [CANARY], **asks}
-    return SystemPromptScrubber(**told, **{**options, "covers": EVERYWHERE[:3]})
+    told: dict[str, Any] = {**options, "covers": EVERYWHERE[:3], "min_words": 3}
+    told |= {"texts": [CANARY]}
+    if ending == "unanswered":
+        told |= {"texts": ["a secret"], "check": reveals}
+    return SystemPromptScrubber(**told)
 
 
 def _injection(ending: str, **options: Any) -> PromptInjectionDetector:
     places = ("text", "tool-results")
-    return PromptInjectionDetector(check=service(ending), **{**options, "covers": places})
+    told: dict[str, Any] = {**options, "covers": places}
+    return PromptInjectionDetector(check=service(ending), **told)
 
 
 BLOCKERS: dict[str, Blocker] = {
