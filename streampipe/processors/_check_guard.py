@@ -11,7 +11,7 @@ import asyncio
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
@@ -38,11 +38,14 @@ from streampipe.processors._tokens import json_text
 __all__ = [
     "CheckGuard",
     "CheckOptions",
+    "ConversationGuard",
     "GuardOptions",
     "Objection",
     "Strategy",
     "WindowOptions",
     "check_one_of",
+    "checked_threshold",
+    "refuse_if",
 ]
 
 Strategy = Literal["block", "retry", "replace", "warn", "raise"]
@@ -360,6 +363,29 @@ def _like(result: Any, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def checked_threshold(owner: str, value: object) -> float:
+    """From how sure on something counts.
+
+    Raises:
+        ConfigurationError: it is no number above 0 to 1.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1:
+        return value
+    msg = f"{owner}: threshold must be above 0 and at most 1, not {value!r:.80}"
+    raise ConfigurationError(msg)
+
+
+def refuse_if(owner: str, problems: Mapping[str, bool]) -> None:
+    """Refuse options that contradict one another.
+
+    Raises:
+        ConfigurationError: one of the problems is there.
+    """
+    for problem, is_so in problems.items():
+        if is_so:
+            raise ConfigurationError(f"{owner}: {problem}")
 
 
 def check_one_of(owner: str, option: str, value: object, known: tuple[str, ...]) -> None:

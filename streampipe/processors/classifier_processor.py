@@ -13,7 +13,13 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function, to_await
 from streampipe.processors._ask_model import ModelQuestion, checked_asked_one
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
+from streampipe.processors._check_guard import (
+    ConversationGuard,
+    GuardOptions,
+    Objection,
+    checked_threshold,
+    refuse_if,
+)
 
 __all__ = ["ClassifierProcessor", "Scores"]
 
@@ -173,11 +179,6 @@ def _checked_thresholds(
     """
     named = given if isinstance(given, Mapping) else dict.fromkeys(categories, given)
     for name, value in named.items():
-        fits = isinstance(value, int | float) and not isinstance(value, bool)
-        if name not in categories:
-            msg = f"{owner}: threshold: there is no category {name!r:.80}"
-            raise ConfigurationError(msg)
-        if not fits or not 0 < value <= 1:
-            msg = f"{owner}: threshold must be above 0 and at most 1, not {value!r:.80}"
-            raise ConfigurationError(msg)
+        refuse_if(owner, {f"threshold: there is no category {name!r:.80}": name not in categories})
+        checked_threshold(owner, value)
     return {name: named.get(name, 0.5) for name in categories}

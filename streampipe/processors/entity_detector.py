@@ -21,6 +21,8 @@ from streampipe.processors._check_guard import (
     GuardOptions,
     Objection,
     check_one_of,
+    checked_threshold,
+    refuse_if,
 )
 from streampipe.processors._names import checked_names
 
@@ -121,54 +123,49 @@ class EntityDetector(ConversationGuard):
 
         Args:
             entities: kinds, as the one that is asked knows them: any words for a model, such as
-                "PERSON" and "ADDRESS", which it is asked for when None; names of Presidio's, where
-                None is "PERSON" and "LOCATION". Not for `find`.
+                "PERSON" and "ADDRESS" (None), or Presidio's names, where None is "PERSON" and
+                "LOCATION". Not for `find`.
             model: a model, or a router id such as "openai/gpt-5-mini".
             analyzer: an `AnalyzerEngine` of Presidio's, or "presidio" for one as it comes (the
-                extra `presidio`, and a model of spaCy's that Presidio tells you to install). It
-                works in a thread.
+                extra `presidio`, and a model of spaCy's). It works in a thread.
             find: a function of yours: gets a text, gives what it has found.
             method: of strategy "replace", which is the default here: "placeholder" puts the kind
                 there, such as `[PERSON]`, "mask" asterisks, "remove" nothing.
-            threshold: of Presidio: how sure it has to be, above 0 to 1.
-            language: of Presidio: the language of the texts.
+            threshold: how sure Presidio has to be, above 0 to 1.
+            language: the language of the texts, for Presidio.
             model_settings: for the model.
             options: see `GuardOptions`.
 
         Raises:
-            ConfigurationError: an option is none of its values, or belongs to another way of
-                asking; not exactly one is asked; the extra is missing.
+            ConfigurationError: an option is none of its values, or of another way of asking; not
+                exactly one is asked; the extra is missing.
         """
         owner = type(self).__name__
         options.setdefault("id", "entity-detector")
         options.setdefault("strategy", "replace")
         super().__init__(**options)
-        if sum(each is not None for each in (model, analyzer, find)) != 1:
-            raise ConfigurationError(f"{owner}: give exactly one of model, analyzer and find")
         check_one_of(owner, "method", method, get_args(Method))
-        if entities is not None and find is not None:
-            raise ConfigurationError(f"{owner}: entities are for a model or an analyzer")
-        if model is None and model_settings is not None:
-            raise ConfigurationError(f"{owner}: model_settings are for a model")
-        if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
-            msg = f"{owner}: threshold must be above 0 and at most 1, not {threshold!r:.80}"
-            raise ConfigurationError(msg)
+        asked = [each for each in (model, analyzer, find) if each is not None]
+        problems = {
+            "give exactly one of model, analyzer and find": len(asked) != 1,
+            "entities are for a model or an analyzer": None not in (entities, find),
+            "model_settings are for a model": model_settings is not None and model is None,
+        }
+        self._threshold = checked_threshold(owner, threshold)
         known = PRESIDIO_ENTITIES if analyzer is not None else ENTITIES
         named = known if entities is None else tuple(entities)
         self._kinds = checked_names(owner, "entities", named)
-        if not self._kinds:
-            raise ConfigurationError(f"{owner}: entities: name at least one kind")
+        refuse_if(owner, {**problems, "entities: name at least one kind": not self._kinds})
         self._method: Method = method
-        self._threshold = threshold
         self._language = language
-        self._find = find
-        if find is not None:
-            check_async_function(owner, "find", find)
         self._analyzer = _engine(owner) if isinstance(analyzer, str) else analyzer
         self._question = None
         if model is not None:
-            asked = QUESTION.format(kinds=", ".join(named))
-            self._question = ModelQuestion(owner, model, asked, Quotes, model_settings)
+            told = QUESTION.format(kinds=", ".join(named))
+            self._question = ModelQuestion(owner, model, told, Quotes, model_settings)
+        self._find = find
+        if find is not None:
+            check_async_function(owner, "find", find)
 
     async def _look(self, asked: Asked, args: HookArgs) -> Objection | None:
         text = asked.text

@@ -15,7 +15,13 @@ from streampipe.operators._functions import UnfitError, check_async_function
 from streampipe.operators._options import checked_count
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
+from streampipe.processors._check_guard import (
+    ConversationGuard,
+    GuardOptions,
+    Objection,
+    checked_threshold,
+    refuse_if,
+)
 from streampipe.processors._language import local_detector
 from streampipe.processors._names import checked_names
 
@@ -87,36 +93,25 @@ class LanguageDetector(ConversationGuard):
         owner = type(self).__name__
         options.setdefault("id", "language-detector")
         options.setdefault("context", 200)
-        if translator is not None and "strategy" in options:
-            msg = f"{owner}: with a translator there is no strategy: its text takes the place"
-            raise ConfigurationError(msg)
+        refuse_if(
+            owner,
+            {
+                "with a translator there is no strategy: its text takes the place": (
+                    translator is not None and "strategy" in options
+                ),
+                "translate_to is for a translator": translate_to is not None and translator is None,
+            },
+        )
         super().__init__(**options)
         named = [languages] if isinstance(languages, str) else languages
         self._allowed = checked_names(owner, "languages", named)
         self._shown = ", ".join(dict.fromkeys(named))
-        if not self._allowed:
-            raise ConfigurationError(f"{owner}: languages: name at least one, such as 'en'")
-        if not isinstance(threshold, int | float) or not 0 < threshold <= 1:
-            msg = f"{owner}: threshold must be above 0 and at most 1, not {threshold!r:.80}"
-            raise ConfigurationError(msg)
-        self._threshold = threshold
+        refuse_if(owner, {"languages: name at least one, such as 'en'": not self._allowed})
+        self._threshold = checked_threshold(owner, threshold)
         self._least = checked_count(owner, "min_letters", min_letters, least=0)
-        self._detect: Detector
         target = next(iter(named)) if translate_to is None else translate_to
-        if detect is not None:
-            check_async_function(owner, "detect", detect)
-            self._detect = detect
-        else:
-            self._detect, known = local_detector(owner)
-            unknown = self._allowed - known
-            if unknown:
-                msg = f"{owner}: languages: {min(unknown)!r} is not known; known: " + ", ".join(
-                    sorted(known)
-                )
-                raise ConfigurationError(msg)
+        self._detect = _detector(owner, detect, self._allowed)
         self._translation = _translation(owner, translator, target, model_settings)
-        if translate_to is not None and translator is None:
-            raise ConfigurationError(f"{owner}: translate_to is for a translator")
 
     async def _look(self, asked: Asked, args: HookArgs) -> Objection | None:
         text = asked.text
@@ -137,6 +132,24 @@ class LanguageDetector(ConversationGuard):
         translated: Translation = await self._translation.ask(asked, args)
         end = asked.text[len(asked.text.rstrip()) :]  # a window ends with the space behind it
         return Objection(reason, detail, "replace", translated.text.rstrip() + end)
+
+
+def _detector(owner: str, detect: Detector | None, languages: frozenset[str]) -> Detector:
+    """What tells the language: the function that was given, or the library.
+
+    Raises:
+        ConfigurationError: it is no function; the library is missing, or does not know a language.
+    """
+    if detect is not None:
+        check_async_function(owner, "detect", detect)
+        return detect
+    local, known = local_detector(owner)
+    unknown = languages - known
+    if unknown:
+        names = ", ".join(sorted(known))
+        msg = f"{owner}: languages: {min(unknown)!r} is not known; known: {names}"
+        raise ConfigurationError(msg)
+    return local
 
 
 def _translation(

@@ -1,4 +1,4 @@
-"""Write the table of `docs/shelf.md` out of the classes; `--check` only looks whether it is so.
+"""Write the table of `docs/processors.md` out of the classes; `--check` only looks whether it is so.
 
 A row is a class of `streampipe.processors`: the first sentence of its docstring, and the lists of
 an agent that it stands in.
@@ -15,8 +15,8 @@ from streampipe import processors
 from streampipe.contracts import ERROR_HOOKS, HOOKS, INPUT_HOOKS, OUTPUT_HOOKS
 from streampipe.operators._compose import Pipeline
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "shelf.md"
-BEGIN = "<!-- table: written by scripts/shelf_page.py -->\n"
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "processors.md"
+BEGIN = "<!-- table: written by scripts/processors_page.py -->\n"
 END = "<!-- end -->"
 LISTS = {"input": INPUT_HOOKS, "output": OUTPUT_HOOKS, "error": ERROR_HOOKS}
 
