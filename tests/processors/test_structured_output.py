@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from pydantic import BaseModel
 
 from streampipe import Agent, DataChunk, Processor, TextDelta, TripWire, tool
 from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, Usage
-from streampipe.contracts import RunResult
+from streampipe.contracts import ModelRequest, RunResult
 from streampipe.errors import ConfigurationError, ProcessorError, StructuredOutputError
 from streampipe.messages import DataPart
 from streampipe.processors import StructuredOutput
@@ -306,7 +307,7 @@ def test_a_cancel_of_the_run_closes_the_second_model_too() -> None:
     closed: list[str] = []
 
     class Slow(ScriptedModel):
-        async def stream(self, request: Any) -> Any:
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
             """Say nothing for a day."""
             try:
                 async for chunk in super().stream(request):
@@ -331,7 +332,7 @@ async def test_one_instance_serves_two_runs_at_a_time() -> None:
     """Each has its own object, and its own account."""
 
     class Echo(ScriptedModel):
-        async def stream(self, request: Any) -> Any:
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
             """Make a city of the text."""
             said = request.prompt[-1].text
             own = ScriptedModel([[f'{{"name": "{said}", ', delay(0), '"people": 1}']])
