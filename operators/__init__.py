@@ -9,7 +9,7 @@ if __name__ != "streampipe.operators":
 from streampipe.operators._arrange import concat, create, feedback, of
 from streampipe.operators._bridge import from_aiter, to_aiter
 from streampipe.operators._check_async import Verdict, check_async, filter_async
-from streampipe.operators._compose import Pipeline, branch, explain, parallel, pipe
+from streampipe.operators._compose import Pipeline, branch, explain, pipe
 from streampipe.operators._core import Flowable
 from streampipe.operators._cut import limit_text, rechunk, split_tags, stop_at
 from streampipe.operators._element import (
@@ -55,6 +55,7 @@ from streampipe.operators._output import (
     to_wire,
 )
 from streampipe.operators._pace import batch, smooth
+from streampipe.operators._parallel import parallel
 from streampipe.operators._process import process, process_all
 from streampipe.operators._record import Recorder, Recording
 from streampipe.operators._recover import catch_api_error, fallback, retry_api

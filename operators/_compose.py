@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any, Generic, TypeVar, cast, overload
@@ -12,15 +11,13 @@ from reactivex import Observable
 from streampipe.chunks import Chunk
 from streampipe.contracts import HOOKS, OutputProcessor
 from streampipe.contracts.processor import STREAM_OPERATOR
-from streampipe.errors import ConfigurationError, OperatorError
-from streampipe.operators._core import FAULTS, Emit, Escape
+from streampipe.errors import ConfigurationError
+from streampipe.operators._core import FAULTS, Emit
 from streampipe.operators._functions import check_function, is_true
-from streampipe.operators._fuse import TOLD, Fused, FusedRx, Kernel, Opened, Stage, emit_all, fuse
-from streampipe.operators._kinds import own_copy
+from streampipe.operators._fuse import Fused, FusedRx, Kernel, Opened, Stage, fuse
 from streampipe.operators._operator import HOLE, Configured, Op, check_called, operator, shown
 from streampipe.operators._process import process_all
 from streampipe.operators._record import Recorder, check_recorder, recorded
-from streampipe.operators._scope import check_processors
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -350,7 +347,7 @@ def branch(
             order would be lost.
     """
     check_function("branch", "predicate", predicate, "filter_async")
-    ways = (_way("branch", then), _way("branch", otherwise))
+    ways = (stages_of("branch", then), stages_of("branch", otherwise))
     is_async = any(stage.is_async for way in ways for stage in way)
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
@@ -380,7 +377,7 @@ async def _then(wait: Awaitable[Any], kernel: Kernel) -> None:
         await following
 
 
-def _way(name: str, element: Any) -> tuple[Stage, ...]:
+def stages_of(name: str, element: Any) -> tuple[Stage, ...]:
     """The stages of an operator or a processor; of nothing, none.
 
     Raises:
@@ -394,102 +391,3 @@ def _way(name: str, element: Any) -> tuple[Stage, ...]:
         msg = f"{name}: {label(made)} does not work element by element; put it before or behind"
         raise ConfigurationError(msg)
     return stages
-
-
-@operator
-def parallel(source: Observable[Chunk], *processors: OutputProcessor) -> Observable[Chunk]:
-    """The same chunk to each of several guards; async ones look at it at the same time.
-
-    Every guard gets a copy of its own, down to the dictionaries and lists in it. A chunk leaves
-    when all have answered, in the order it came; the first in the list that blocks decides what is
-    said. One of them may rewrite or drop the chunk; where two want to, they have to stand one
-    behind the other.
-
-    Args:
-        source: a stream of chunks.
-        processors: at least two processors with `process_output_stream`.
-
-    Returns:
-        The chunks. It fails with `TripWire` when a guard blocks, with `ProcessorError` when one
-        raises, and with `OperatorError` when two of them change the same chunk.
-
-    Raises:
-        ConfigurationError: there are fewer than two, or one is no such processor.
-    """
-    least = 2
-    if len(processors) < least:
-        msg = f"parallel: takes two processors or more, not {len(processors)}"
-        raise ConfigurationError(msg)
-    check_processors(list(processors), ("process_output_stream",), "parallel")
-    ways = [_way("parallel", processor) for processor in processors]
-    names = [str(processor.id) for processor in processors]
-    is_async = any(stage.is_async for way in ways for stage in way)
-
-    stage = Stage("parallel", _side_by_side(ways, names), is_async=is_async)
-    return fuse(source, stage)
-
-
-def _side_by_side(
-    ways: list[tuple[Stage, ...]], names: list[str]
-) -> Callable[[Emit[Chunk], Stage], Opened]:
-    """Give each chunk to all of these ways, and settle what they make of it."""
-
-    def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
-        made: list[list[Chunk]] = [[] for _ in ways]
-        kernels = [Kernel(way, out.append, stage) for way, out in zip(ways, made, strict=True)]
-
-        def settled(chunk: Chunk) -> list[Chunk]:
-            changed = [index for index, out in enumerate(made) if out != [chunk]]
-            result = list(made[changed[0]]) if changed else [chunk]
-            for out in made:
-                out.clear()
-            if len(changed) > 1:
-                who = " and ".join(names[index] for index in changed)
-                msg = f"{who} both change a chunk; put one behind the other"
-                raise Escape(OperatorError(msg, operator="parallel"), stage.token)
-            return result
-
-        def push(chunk: Chunk) -> Awaitable[Any] | None:
-            waits: list[Awaitable[Any]] = []
-            for kernel in kernels:
-                try:
-                    wait = kernel.push(own_copy(chunk))
-                except TOLD as error:
-                    if not waits:
-                        raise
-                    return answered(chunk, waits, error)  # one before it may block as well
-                if wait is not None:
-                    waits.append(wait)
-            return answered(chunk, waits) if waits else emit_all(settled(chunk), emit)
-
-        async def answered(
-            chunk: Chunk, waits: list[Awaitable[Any]], error: BaseException | None = None
-        ) -> None:
-            await _all(waits)
-            if error is not None:
-                raise error
-            wait = emit_all(settled(chunk), emit)
-            if wait is not None:
-                await wait
-
-        return Opened(push)
-
-    return open_
-
-
-async def _all(waits: list[Awaitable[Any]]) -> None:
-    """Wait for all; the first in the list that failed decides.
-
-    Raises:
-        BaseException: what that one raised.
-    """
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        await asyncio.wait(tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        ended = await asyncio.gather(*tasks, return_exceptions=True)
-    for answer in ended:
-        if isinstance(answer, BaseException):
-            raise answer

@@ -1,4 +1,4 @@
-"""Write the table of `docs/processors.md` out of the classes; `--check` only looks whether it is so.
+"""Write the table of `docs/processors.md` out of the classes; `--check` only looks if it is so.
 
 A row is a class of `streampipe.processors`: the first sentence of its docstring, and the lists of
 an agent that it stands in.
