@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe import Agent, Chunk, RunResult, TextDelta, tool
-from streampipe.chunks import DataChunk
+from streampipe.chunks import DataChunk, SourceChunk
 from streampipe.contracts import ProcessorViolation, ToolContext
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.processors import (
@@ -367,3 +368,29 @@ async def test_a_text_within_a_result_is_found_whatever_its_shape(shape: str, ki
     result = await Agent(model=model, tools=[fetch], output_processors=[guard]).generate("Hello.")
     assert result.tripwire is not None
     assert CANARY not in repr(result)
+
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guardrails.md"
+DECLARED: dict[str, Any] = {
+    "the keys of objects": call("fetch", {"what": {CANARY: 1}}),
+    "at sources": SourceChunk("s1", url=f"https://{CANARY}"),
+    "`data-*`": DataChunk("data-note", CANARY),
+}
+"""By what the page says of it, what no rule looks at."""
+
+
+@pytest.mark.parametrize("told", DECLARED)
+async def test_what_no_rule_looks_at_is_declared(told: str) -> None:
+    """The guide to guards names it."""
+
+    @tool
+    def fetch(what: dict[str, int]) -> str:
+        """Fetch."""
+        return str(len(what))
+
+    model = ScriptedModel([[DECLARED[told]], ["Bye."]], repeat=True)
+    guard = RegexFilter(CANARY, covers=EVERYWHERE)
+    chunks, result = await streamed(Agent(model=model, tools=[fetch], output_processors=[guard]))
+    assert result.tripwire is None
+    assert CANARY in repr([chunk.to_wire() for chunk in chunks])
+    assert told in PAGE.read_text(encoding="utf-8").replace("\n", " ")
