@@ -39,7 +39,11 @@ _RULES: dict[str, str] = {
         r"\b(?:ignore|disregard|forget|override|bypass)\b[^.!?\n]{0,30}"
         r"\b(?:previous|prior|above|earlier|preceding|foregoing|initial|original|system)\b"
         r"[^.!?\n]{0,30}"
-        r"\b(?:instruction|prompt|direction|rule|guideline|command|context|message)s?\b"
+        r"\b(?:instruction|prompt|direction|rule|guideline|command)s?\b"
+        # One message is often to be ignored, and innocently; all of them are not.
+        r"|\b(?:ignore|disregard|forget)\s+(?:all|every)\b[^.!?\n]{0,20}"
+        r"\b(?:previous|prior|above|earlier|preceding|foregoing)\b[^.!?\n]{0,20}"
+        r"\b(?:context|message)s?\b"
         r"|\bdo\s+not\s+(?:follow|obey)\b[^.!?\n]{0,20}"
         r"\b(?:previous|prior|above|earlier|system)\b[^.!?\n]{0,20}\b(?:instruction|prompt|rule)s?\b"
     ),
