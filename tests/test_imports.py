@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from collections.abc import Callable
+
+import pytest
+
+from streampipe import models
 
 BUDGET_MS = 250
 TRIES = 5
@@ -47,8 +52,12 @@ def test_import_leaves_heavy_libraries_alone() -> None:
 
 
 def test_import_keeps_its_budget(record_property: Callable[[str, object], None]) -> None:
-    """The best of five fresh imports is within the budget; a busy machine only slows some."""
-    best = min(json.loads(fresh(MEASURE))["ms"] for _ in range(TRIES))
+    """One of five fresh imports is within the budget; a busy machine only slows some."""
+    best = math.inf
+    for _ in range(TRIES):
+        best = min(best, json.loads(fresh(MEASURE))["ms"])
+        if best <= BUDGET_MS:
+            break
     record_property("import_ms", round(best, 1))
     print(f"import streampipe: {best:.0f} ms")  # noqa: T201 - shown with pytest -s and on failure
     # Twice: a busy machine slows even CPU time; `make bench` shows the figure of a quiet one.
@@ -63,11 +72,7 @@ def test_what_is_lazy_is_there_when_asked_for() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     """A lazy package says what it lacks, as any module does."""
-    code = """
-import streampipe.models as models
-try:
-    models.NoSuchModel
-except AttributeError as error:
-    print(error)
-"""
-    assert "'streampipe.models' has no attribute 'NoSuchModel'" in fresh(code)
+    with pytest.raises(
+        AttributeError, match=r"'streampipe\.models' has no attribute 'NoSuchModel'"
+    ):
+        _ = models.NoSuchModel  # type: ignore[attr-defined]  # that is the point

@@ -52,7 +52,8 @@ def _listed(value: Any) -> Sequence[Any]:
 
 def _behind(own: Any, added: list[Any]) -> list[Any] | Callable[[Any], list[Any]]:
     if callable(own):
-        return lambda context: [*(own(context) or ()), *added]
+        function: Callable[[Any], Any] = own
+        return lambda context: [*(function(context) or ()), *added]
     return [*(own or ()), *added]
 
 

@@ -30,7 +30,7 @@ from streampipe.operators._fuse import Opened, Stage, emit_all, fuse
 from streampipe.operators._kinds import with_text
 from streampipe.operators._map_async import Answer, answered
 from streampipe.operators._operator import operator
-from streampipe.operators._options import BOTH, options_of
+from streampipe.operators._options import BOTH, Part, options_of
 from streampipe.operators._text import text_stage
 from streampipe.processors._text_guard import Place
 from streampipe.processors._tokens import json_text
@@ -105,7 +105,7 @@ def in_windows(
     Returns:
         What may leave, in its order. It fails as was ruled: with `TripWire` or `ProcessorError`.
     """
-    parts = [part for part in BOTH if part in guard.asks]
+    parts: list[Part] = [part for part in BOTH if part in guard.asks]
     cut = [text_stage(guard.id, window_machine(window), parts)] if parts else []
     marking = Stage(guard.id, lambda emit, _: Opened(_Marker(guard.asks, context, emit).push))
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -185,9 +186,9 @@ class CheckGuard(Processor, ABC):
         if replacement != "[removed]" and strategy != "replace":
             raise ConfigurationError(f"{owner}: replacement is for strategy='replace'")
         self.asks = self.covers
-        self._strategy = strategy
+        self._strategy: Strategy = strategy
         self._replacement = replacement
-        self._window = checked_window(owner, window)
+        self._window: Window = checked_window(owner, window)
         self._context = context
         self._concurrency = concurrency
         self._max_checks = max_checks
@@ -272,13 +273,16 @@ class CheckGuard(Processor, ABC):
     def _unchecked(self, asked: Asked, why: str, cause: BaseException | None = None) -> Objection:
         """A text that there is no answer for."""
         reason = f"{self.id}: the text could not be checked: {why}"
-        log.warning("%s (%s)", reason, asked.place, exc_info=cause)
+        # Where it was raised, and not what it says: that may quote the text.
+        frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
+        where = "".join(f", {frame.filename}:{frame.lineno}" for frame in frames[-1:])
+        log.warning("%s (%s%s)", reason, asked.place, where)
         detail = {"unchecked": why, "place": asked.place}
         return Objection(reason, detail, "warn" if self._fails_open else "block", cause=cause)
 
     def action(self, objection: Objection, place: Place) -> Strategy:
         """What becomes of a text; arguments for a tool cannot be replaced by a text."""
-        action = objection.strategy or self._strategy
+        action: Strategy = objection.strategy or self._strategy
         return "block" if action == "replace" and place == "tool-arguments" else action
 
     def replacement(self, objection: Objection) -> str:

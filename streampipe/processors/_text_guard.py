@@ -216,10 +216,14 @@ class _Look:
         return "".join(chunk.text for chunk in made if isinstance(chunk, TextDelta))
 
     def within(self, value: Any) -> Any:
-        """JSON values with every text in them as it may be seen; the same object if all may."""
-        if isinstance(value, str):
-            seen = self.at(value)
-            return value if seen == value else seen
+        """JSON values with every text in them as it may be seen; the same object if all may.
+
+        A number is looked at as it is written, and is a text where that may not be seen.
+        """
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            text = value if isinstance(value, str) else str(value)
+            seen = self.at(text)
+            return value if seen == text else seen
         if isinstance(value, dict):
             inner = {key: self.within(item) for key, item in value.items()}
             return inner if any(inner[key] is not value[key] for key in value) else value

@@ -100,8 +100,10 @@ class ClassifierProcessor(ConversationGuard):
             checked_asked_one(owner, model, check)
         if check is not None:
             check_async_function(owner, "check", check)
-            if model_settings is not None:
-                raise ConfigurationError(f"{owner}: model_settings are for a model")
+        refuse_if(
+            owner,
+            {"model_settings are for a model": model is None and model_settings is not None},
+        )
         self._check = check
         self._question: ModelQuestion | None = None
         if model is not None:

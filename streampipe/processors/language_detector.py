@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Unpack
 
@@ -27,6 +28,7 @@ from streampipe.processors._names import checked_names
 
 __all__ = ["LanguageDetector"]
 
+_CODE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*")
 Detected = tuple[str, float]
 Detector = Callable[[str], Detected | Awaitable[Detected]]
 """Gives the code of a text's language, and how sure that is, from 0 to 1; plain or async."""
@@ -185,8 +187,8 @@ def _checked(detected: object) -> Detected:
         UnfitError: it is no language with a confidence.
     """
     match detected:
-        case (str() as language, float() | int() as confidence):
+        case (str() as language, float() | int() as confidence) if _CODE.fullmatch(language):
             return language, confidence
         case _:
-            msg = f"detect gave {type(detected).__name__}; give a code and a confidence"
+            msg = f"detect gave {type(detected).__name__}; give a code such as 'en', and how sure"
             raise UnfitError(msg)

@@ -148,7 +148,7 @@ class SystemPromptScrubber(CheckGuard):
         known: _Told | None = args.state.get("told")
         if known is None or known.prompts != prompts:  # it is the same in most steps
             args.state["told"] = known = _Told(prompts, self._runs(prompts))
-        parts = [part for part in BOTH if part in self.covers]
+        parts: list[Part] = [part for part in BOTH if part in self.covers]
         asking = super().stream_operator(args)
         return ops.pipe(_scrub(self, known.runs, parts), asking) if parts else asking
 

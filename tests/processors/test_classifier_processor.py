@@ -39,7 +39,7 @@ async def test_the_text_reaches_the_model_as_data_it_cannot_break_out_of() -> No
     guard = ClassifierProcessor(["rude"], model=asked, context=5, concurrency=1)
     result = await answering("First. ", ESCAPE, guard=guard).generate("Well?")
     assert result.tripwire is None
-    sent = [json.loads(each.prompt[-1].content[0].text) for each in asked.requests]
+    sent = [json.loads(each.prompt[-1].text) for each in asked.requests]
     assert [each["text"] for each in sent] == ["First. ", *[each["text"] for each in sent[1:]]]
     assert "".join(each["text"] for each in sent) == "First. " + ESCAPE
     assert sent[1]["before"] == "rst. "

@@ -139,7 +139,7 @@ async def test_what_a_guard_held_does_not_pass_a_guard_behind_it() -> None:
         provider = "scripted"
         model_id = "noting"
 
-        async def stream(self, _: ModelRequest) -> AsyncIterator[Chunk]:
+        async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
             yield TextStart("0")
             yield TextDelta("0", "Ask ada")
             yield DataChunk("data-note", 1)

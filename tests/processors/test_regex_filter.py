@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -223,3 +224,24 @@ def test_wrong_options(options: dict[str, Any], told: str) -> None:
     """Each is refused when the guard is built, by name."""
     with pytest.raises(ConfigurationError, match=told):
         RegexFilter(**options)
+
+
+def test_a_number_in_arguments_and_results_is_looked_at_as_it_is_written() -> None:
+    """A card is one without quotes, too; other numbers stay numbers."""
+
+    @tool
+    def pay(card: object, amount: int) -> dict[str, object]:
+        """Pay with a card."""
+        return {"card": 4111111111111111, "amount": amount}
+
+    guard = RegexFilter(
+        r"\d{16}",
+        strategy="redact",
+        replacement="[CARD]",
+        covers=["tool-arguments", "tool-results"],
+    )
+    paying = [call("pay", {"card": 4111111111111111, "amount": 5})]
+    agent = Agent(model=ScriptedModel([paying, ["Done."]]), tools=[pay], output_processors=[guard])
+    result = asyncio.run(agent.generate("Pay."))
+    assert result.tool_calls[0].args == {"card": "[CARD]", "amount": 5}
+    assert result.tool_results[0].result == {"card": "[CARD]", "amount": 5}

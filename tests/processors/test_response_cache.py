@@ -415,7 +415,7 @@ async def test_runs_at_once_each_ask() -> None:
         ({"scope": asyncio.sleep}, "scope must be a plain function"),
         ({"strict": 1}, "strict must be True or False"),
     ],
-    ids=str,
+    ids=range(11),
 )
 def test_a_bad_option_is_refused(options: dict[str, Any], message: str) -> None:
     """When the cache is made; the message names the class and the option."""
