@@ -230,7 +230,7 @@ def file(data: str) -> Message:
         ("hi", {"model": OtherModel([[JSON]])}),
         ("hi", {"model": served_elsewhere()}),
     ],
-    ids=str,
+    ids=range(17),
 )
 async def test_another_request_is_asked(prompt: Any, options: dict[str, Any]) -> None:
     """Whatever it differs in; it is then known as well, and the first one still is."""
