@@ -156,7 +156,7 @@ def check_async(
     kinds = tuple(PARTS[part][0] for part in checked_parts("check_async", parts))
     with options_of("check_async"):
         machine = window_machine(window)
-    cut = text_stage("check_async", machine, parts)
+    cut = text_stage("check_async", machine, parts, whole=True)
 
     enforce = Stage("check_async", _enforce)
 

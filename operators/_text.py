@@ -176,6 +176,23 @@ class _Lane:
         piece.run_id, piece.from_ = model.run_id, model.from_
         return piece
 
+    def placed_whole(self, chunks: list[Chunk]) -> list[Chunk]:
+        """Put pieces into the slots that wait for them, none cut; give what stands behind all."""
+        over = 0  # characters of the last piece that the slots behind wait for, too
+        for at, chunk in enumerate(chunks):
+            if not self._slots:
+                return chunks[at:]
+            self._slots[0].chunks.append(chunk)
+            over += len(chunk.text) if isinstance(chunk, Delta) else 0
+            while self._slots and over >= self._slots[0].owed:
+                slot = self._slots.popleft()
+                over -= slot.owed
+                slot.owed = 0
+            if self._slots:
+                self._slots[0].owed -= over
+                over = 0
+        return []
+
     def placed(self, chunks: list[Chunk], text: str, held: int) -> list[Chunk]:
         """Put what is made of held text and `text` into its slots; give what stands behind all.
 
@@ -240,8 +257,10 @@ class TextFlow:
         ending: Ending | None = None,
         *,
         lasting: bool = False,
+        whole: bool = False,
     ) -> None:
         """Start with no text part."""
+        self._whole = whole
         self._make = make
         self._emit = emit
         self._stage = stage
@@ -294,7 +313,10 @@ class TextFlow:
         Character by character, which tells of each how much is held then.
         """
         lane.note(chunk)
-        behind: list[Chunk] = []
+        if self._whole:
+            behind = lane.placed_whole(lane.made(self._fed(lane, chunk.text, chunk)))
+            return self._left(self._queued(behind), self._last(lane))
+        behind = []
         text = chunk.text
         for place, char in enumerate(text, 1):
             made = lane.made(self._fed(lane, char, chunk))
@@ -384,7 +406,10 @@ class TextFlow:
             out = lane.machine.finish()
         except FAULTS as error:
             raise self._stage.fault(error, when="at the text's end") from error
-        chunks = lane.placed(lane.made(out), "", 0)
+        made = lane.made(out)
+        chunks = lane.placed_whole(made) if self._whole else lane.placed(made, "", 0)
+        if self._whole:
+            lane.drop()
         if not self._lasting:
             lane.renew()
         return chunks
@@ -426,6 +451,7 @@ def text_stage(
     ending: Ending | None = None,
     *,
     lasting: bool = False,
+    whole: bool = False,
 ) -> Stage:
     """A stage that gives every text part of these kinds a machine of its own.
 
@@ -435,6 +461,8 @@ def text_stage(
         parts: kinds of part.
         ending: looks whether the stream ends with a text.
         lasting: whether a part's machine goes on behind what parts the text; else it gets another.
+        whole: whether a piece that other chunks have come into leaves uncut, before them; else it
+            is cut where they came.
 
     Raises:
         ConfigurationError: `parts` is not known, or `make` refuses its options.
@@ -444,7 +472,7 @@ def text_stage(
         make("")
 
     def open_(emit: Emit[Chunk], stage: Stage) -> Opened:
-        flow = TextFlow(make, parts, emit, stage, ending, lasting=lasting)
+        flow = TextFlow(make, parts, emit, stage, ending, lasting=lasting, whole=whole)
         return Opened(flow.push, flow.flush, flow.held)
 
     return Stage(name, open_)

@@ -106,7 +106,7 @@ def in_windows(
         What may leave, in its order. It fails as was ruled: with `TripWire` or `ProcessorError`.
     """
     parts: list[Part] = [part for part in BOTH if part in guard.asks]
-    cut = [text_stage(guard.id, window_machine(window), parts)] if parts else []
+    cut = [text_stage(guard.id, window_machine(window), parts, whole=True)] if parts else []
     marking = Stage(guard.id, lambda emit, _: Opened(_Marker(guard.asks, context, emit).push))
 
     stages = [*cut, marking]

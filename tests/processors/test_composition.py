@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from streampipe import Agent, Chunk, DataChunk, FinishChunk, TextDelta, TextEnd, TextStart
+from streampipe import (
+    Agent,
+    Chunk,
+    DataChunk,
+    FinishChunk,
+    ReasoningDelta,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    TripWire,
+)
 from streampipe import operators as ops
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ConfigurationError, OperatorError
@@ -154,3 +164,21 @@ async def test_what_a_guard_held_does_not_pass_a_guard_behind_it() -> None:
     result = await agent.generate("Whom?")
     assert (result.text, result.tripwire is not None) == ("", True)
     assert "ada" in "".join(asked)
+
+
+@pytest.mark.parametrize(
+    "other", [ReasoningDelta("1", ""), ReasoningDelta("1", "hm"), DataChunk("data-x", 1)], ids=repr
+)
+async def test_a_chunk_in_mid_sentence_does_not_cut_what_is_asked(other: Chunk) -> None:
+    """Else a word in two pieces is asked about in two questions, and passes both."""
+    asked: list[str] = []
+
+    def note(text: str) -> bool:
+        asked.append(text)
+        return "swordfish" not in text
+
+    pieces = [TextStart("0"), TextDelta("0", "It is sword"), other, TextDelta("0", "fish. ")]
+    guarded = ops.of(*pieces, TextEnd("0")).pipe(ops.process(Guard(note)))
+    with pytest.raises(TripWire):
+        _ = [chunk async for chunk in ops.to_aiter(guarded)]
+    assert asked == ["It is swordfish. "]

@@ -146,8 +146,8 @@ def test_it_keeps_the_laws() -> None:
     """As the guards in it do."""
     check_processor(
         lambda: SideBySide(
-            Guard(without("a", 0.2), "warn", id="one", covers=["text", "reasoning"]),
-            Guard(without("?", 0.1), id="two", covers=["text", "reasoning"]),
+            Guard(without("a", 0.2), "replace", replacement="#", id="one"),
+            Guard(without("?", 0.1), id="two"),
         ),
         fails=(TripWire, ProcessorError),
         allowance=30,
