@@ -40,6 +40,7 @@ MOST_MS = 400.0
 CHECK_S = 0.3  # what an answer of the one who is asked takes
 PACE_S = 0.02  # 50 chunks a second
 CHUNKS = 400
+MODELS = ("scripted/script", "scripted/counting")
 
 PROSE = (
     "The order left our house on Monday and should be with you by the end of the week. If it is "
@@ -60,7 +61,7 @@ def prose(chunks: int, size: int = 4) -> list[str]:
 
 
 def local_agent(pieces: Sequence[str], *, guarded: bool) -> Agent:
-    """An agent with fourteen local processors, or with none."""
+    """An agent with twelve local processors, several of them in two lists; or with none."""
     model = ScriptedModel([list(pieces)], repeat=True)
     if not guarded:
         return Agent(model=model, instructions=INSTRUCTIONS)
@@ -79,7 +80,7 @@ def local_agent(pieces: Sequence[str], *, guarded: bool) -> Agent:
             personal,
             ToolCallFilter(),
             limiter,
-            CostGuard(1_000.0, prices={"scripted/script": {"input": 1.0, "output": 2.0}}),
+            CostGuard(1_000.0, prices={key: {"input": 1.0, "output": 2.0} for key in MODELS}),
         ],
         output_processors=[
             normalizer,
@@ -107,7 +108,7 @@ async def whole_shelf(sizes: Sizes) -> list[Row]:
     without, behind = await first_chunks()
     return [
         Row(
-            "14 local processors at once, per chunk",
+            "12 local processors at once, per chunk",
             f"{chunk:.2f} us",
             f"{run.median / plain.median:.2f}x none",
             f"<= {MOST_US:.0f} us",

@@ -21,6 +21,7 @@ from streampipe.chunks import (
 from streampipe.errors import ConfigurationError, IncompleteStreamError, ModelError
 from streampipe.operators._core import Emit
 from streampipe.operators._hooks import ModelAnswer, ModelCall
+from streampipe.operators._kinds import own_copy
 from streampipe.operators._scope import Scope
 
 
@@ -59,7 +60,7 @@ async def call_model(
                 if chunk.run_id != run_id:
                     chunk = _adopted(chunk, run_id)  # noqa: PLW2901 - the same chunk, ours now
                 if keep:
-                    answer.chunks.append(replace(chunk))
+                    answer.chunks.append(own_copy(chunk))
                 if chunk.__class__ is not TextDelta:
                     if isinstance(chunk, FinishChunk):
                         finish = chunk

@@ -12,7 +12,7 @@ import json
 import logging
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypedDict, get_args
@@ -26,13 +26,14 @@ from streampipe.contracts import (
     ProcessToolResultArgs,
 )
 from streampipe.contracts.processor import HookArgs, StreamOperatorArgs
-from streampipe.errors import ConfigurationError, ProcessorError
+from streampipe.errors import ProcessorError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import Operator
 from streampipe.operators._options import checked_count, checked_seconds
 from streampipe.operators._scope import report_violation
 from streampipe.processors._asked import Asked, Window, checked_window, in_windows
+from streampipe.processors._options import check_one_of, refuse_if
 from streampipe.processors._text_guard import OnViolation, Place, checked_places
 from streampipe.processors._tokens import json_text
 
@@ -44,9 +45,6 @@ __all__ = [
     "Objection",
     "Strategy",
     "WindowOptions",
-    "check_one_of",
-    "checked_threshold",
-    "refuse_if",
 ]
 
 Strategy = Literal["block", "retry", "replace", "warn", "raise"]
@@ -59,6 +57,7 @@ Strategy = Literal["block", "retry", "replace", "warn", "raise"]
 - "raise": the run fails with a `ProcessorError`.
 """
 
+REMOVED = "[removed]"
 log = logging.getLogger("streampipe")
 
 
@@ -156,7 +155,7 @@ class CheckGuard(Processor, ABC):
         id: str,  # noqa: A002 - the contract's name
         covers: Iterable[Place] = ("text",),
         strategy: Strategy = "block",
-        replacement: str = "[removed]",
+        replacement: str = REMOVED,
         window: Window = "sentence",
         context: int = 0,
         concurrency: int = 4,
@@ -183,8 +182,8 @@ class CheckGuard(Processor, ABC):
             checked_count(owner, "max_checks", max_checks, least=0)
         if timeout is not None:
             checked_seconds(owner, "timeout", timeout)
-        if replacement != "[removed]" and strategy != "replace":
-            raise ConfigurationError(f"{owner}: replacement is for strategy='replace'")
+        is_idle = replacement != REMOVED and strategy != "replace"
+        refuse_if(owner, {"replacement is for strategy='replace'": is_idle})
         self.asks = self.covers
         self._strategy: Strategy = strategy
         self._replacement = replacement
@@ -367,37 +366,3 @@ def _like(result: Any, text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
-
-
-def checked_threshold(owner: str, value: object) -> float:
-    """From how sure on something counts.
-
-    Raises:
-        ConfigurationError: it is no number above 0 to 1.
-    """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1:
-        return value
-    msg = f"{owner}: threshold must be above 0 and at most 1, not {value!r:.80}"
-    raise ConfigurationError(msg)
-
-
-def refuse_if(owner: str, problems: Mapping[str, bool]) -> None:
-    """Refuse options that contradict one another.
-
-    Raises:
-        ConfigurationError: one of the problems is there.
-    """
-    for problem, is_so in problems.items():
-        if is_so:
-            raise ConfigurationError(f"{owner}: {problem}")
-
-
-def check_one_of(owner: str, option: str, value: object, known: tuple[str, ...]) -> None:
-    """Refuse what is none of the values of an option.
-
-    Raises:
-        ConfigurationError: it is none; the message lists them.
-    """
-    if value not in known:
-        msg = f"{owner}: {option} must be one of {', '.join(known)}, not {value!r:.80}"
-        raise ConfigurationError(msg)

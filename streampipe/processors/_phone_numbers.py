@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from streampipe.errors import ConfigurationError
-from streampipe.processors._names import checked_names
+from streampipe.processors._options import checked_names
 from streampipe.text import Rule
 from streampipe.text._pii import is_no_phone_number
 

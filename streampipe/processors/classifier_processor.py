@@ -13,13 +13,8 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function, to_await
 from streampipe.processors._ask_model import ModelQuestion, checked_asked_one
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import (
-    ConversationGuard,
-    GuardOptions,
-    Objection,
-    checked_threshold,
-    refuse_if,
-)
+from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
+from streampipe.processors._options import checked_threshold, refuse_if
 
 __all__ = ["ClassifierProcessor", "Scores"]
 

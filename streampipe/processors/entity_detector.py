@@ -16,15 +16,8 @@ from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import (
-    ConversationGuard,
-    GuardOptions,
-    Objection,
-    check_one_of,
-    checked_threshold,
-    refuse_if,
-)
-from streampipe.processors._names import checked_names
+from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
+from streampipe.processors._options import check_one_of, checked_names, checked_threshold, refuse_if
 
 __all__ = ["Entity", "EntityDetector"]
 

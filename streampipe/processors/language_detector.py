@@ -16,15 +16,9 @@ from streampipe.operators._functions import UnfitError, check_async_function
 from streampipe.operators._options import checked_count
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import (
-    ConversationGuard,
-    GuardOptions,
-    Objection,
-    checked_threshold,
-    refuse_if,
-)
+from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
 from streampipe.processors._language import local_detector
-from streampipe.processors._names import checked_names
+from streampipe.processors._options import checked_names, checked_threshold, refuse_if
 
 __all__ = ["LanguageDetector"]
 

@@ -19,7 +19,7 @@ from streampipe.operators._fuse import fuse
 from streampipe.operators._operator import operator
 from streampipe.operators._options import Part
 from streampipe.operators._text import text_stage
-from streampipe.processors._names import checked_names
+from streampipe.processors._options import checked_names, refuse_if
 from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed, masked, replaced_by
 from streampipe.processors._phone_numbers import phone_rules
 from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
@@ -197,9 +197,7 @@ class PIIDetector(TextGuard):
             ),
             "retry is for strategy='block'": self._retry and self._strategy != "block",
         }
-        for problem, is_so in wrong.items():
-            if is_so:
-                raise ConfigurationError(f"{self._owner}: {problem}")
+        refuse_if(self._owner, wrong)
 
     def _made_rules(self) -> tuple[Rule, ...]:
         """The rules of the types, with what they put in the place of a match."""

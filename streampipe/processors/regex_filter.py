@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError
 from streampipe.operators import Match
+from streampipe.processors._options import refuse_if
 from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
 from streampipe.text import Rule, pii, secrets, urls
 
@@ -93,9 +94,7 @@ class RegexFilter(TextGuard):
                 (self._reason is not None or self._retry) and self._strategy != "block"
             ),
         }
-        for problem, is_so in wrong.items():
-            if is_so:
-                raise ConfigurationError(f"RegexFilter: {problem}")
+        refuse_if("RegexFilter", wrong)
 
     def _operator(self, parts: tuple[str, ...], note: Note) -> Any:
         rules: Any = self._rules

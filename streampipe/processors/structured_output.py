@@ -38,7 +38,7 @@ from streampipe.operators._core import Emit, Flowable, Operator
 from streampipe.operators._operator import operator
 from streampipe.operators._options import checked_count, options_of
 from streampipe.operators._scope import report_violation
-from streampipe.processors._check_guard import check_one_of
+from streampipe.processors._options import check_one_of
 from streampipe.processors._text_guard import OnViolation
 
 __all__ = ["ErrorStrategy", "StructuredOutput"]

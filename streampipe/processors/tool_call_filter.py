@@ -18,7 +18,7 @@ from streampipe.messages import (
     ToolResultPart,
 )
 from streampipe.operators._options import checked_count
-from streampipe.processors._names import checked_names
+from streampipe.processors._options import checked_names
 from streampipe.processors._turns import turn_starts
 
 __all__ = ["ToolCallFilter"]

@@ -17,7 +17,7 @@ from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_function
 from streampipe.operators._options import checked_count
-from streampipe.processors._names import checked_names
+from streampipe.processors._options import checked_names
 
 __all__ = ["ToolCallGuard"]
 

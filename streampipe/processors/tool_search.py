@@ -15,7 +15,7 @@ from streampipe.contracts import (
 from streampipe.errors import ConfigurationError, ToolArgumentsError
 from streampipe.operators._options import checked_count
 from streampipe.processors._bm25 import Bm25, words_of
-from streampipe.processors._names import checked_names
+from streampipe.processors._options import checked_names
 
 __all__ = ["ToolSearch"]
 
