@@ -9,7 +9,7 @@ from reactivex import Observable
 
 from benchmarks.measure import Row, Sizes, compare
 from benchmarks.work import consume
-from streampipe import Agent, Chunk, FinishChunk, TextDelta, TextEnd, TextStart
+from streampipe import Agent, Chunk, FinishChunk, TextDelta, TextEnd, TextStart, Usage
 from streampipe import operators as ops
 from streampipe.contracts import ModelRequest
 from streampipe.processors import (
@@ -140,7 +140,7 @@ class _Counting:
             self.given += 1
             yield TextDelta("0", piece)
         yield TextEnd("0")
-        yield FinishChunk("stop")
+        yield FinishChunk("stop", Usage(1, self.given))
 
 
 async def first_chunks() -> tuple[int, int]:

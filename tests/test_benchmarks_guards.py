@@ -132,7 +132,10 @@ async def test_recall_and_precision(texts: list[Sample]) -> None:
     assert sum(tally.wrong.values()) <= 2
 
 
-@pytest.mark.skipif(not recorded_texts(), reason="no recordings")
+@pytest.mark.skipif(
+    not recorded_texts(),
+    reason="the recorded streams are not part of the project, and are not here",
+)
 async def test_nobody_is_found_in_recordings() -> None:
     """What models said to those who recorded them holds no personal data."""
     said = recorded_texts()

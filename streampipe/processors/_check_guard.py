@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
@@ -34,7 +34,7 @@ from streampipe.operators._options import checked_count, checked_seconds
 from streampipe.operators._scope import report_violation
 from streampipe.processors._asked import Asked, Window, checked_window, in_windows
 from streampipe.processors._options import check_one_of, refuse_if
-from streampipe.processors._text_guard import OnViolation, Place, checked_places
+from streampipe.processors._text_guard import PLACES, OnViolation, Place, checked_places
 from streampipe.processors._tokens import json_text
 
 __all__ = [
@@ -149,6 +149,8 @@ class CheckGuard(Processor, ABC):
         on_violation: is told of every objection, and of every text that could not be checked.
     """
 
+    _places: ClassVar[tuple[Place, ...]] = PLACES  # where it may look
+
     def __init__(
         self,
         *,
@@ -172,7 +174,7 @@ class CheckGuard(Processor, ABC):
         """
         owner = type(self).__name__
         self.id = id
-        self.covers = checked_places(owner, covers)
+        self.covers = checked_places(owner, covers, self._places)
         self.on_violation = on_violation
         check_one_of(owner, "strategy", strategy, get_args(Strategy))
         check_one_of(owner, "error_strategy", error_strategy, ("block", "allow"))

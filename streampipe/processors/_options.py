@@ -46,12 +46,12 @@ def refuse_if(owner: str, problems: Mapping[str, bool]) -> None:
             raise ConfigurationError(f"{owner}: {problem}")
 
 
-def check_one_of(owner: str, option: str, value: object, known: tuple[str, ...]) -> None:
+def check_one_of(owner: str, option: str, value: object, known: tuple[object, ...]) -> None:
     """Refuse what is none of the values of an option.
 
     Raises:
         ConfigurationError: it is none; the message lists them.
     """
     if value not in known:
-        msg = f"{owner}: {option} must be one of {', '.join(known)}, not {value!r:.80}"
+        msg = f"{owner}: {option} must be one of {', '.join(map(str, known))}, not {value!r:.80}"
         raise ConfigurationError(msg)

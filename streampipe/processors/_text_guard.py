@@ -44,17 +44,19 @@ PLACES: tuple[Place, ...] = get_args(Place)
 OnViolation = Callable[[ProcessorViolation], Any]
 
 
-def checked_places(owner: str, covers: Iterable[Place]) -> frozenset[Place]:
-    """Where a guard is to look; one place may be given without a list.
+def checked_places(
+    owner: str, covers: Iterable[Place], places: tuple[Place, ...] = PLACES
+) -> frozenset[Place]:
+    """Where a guard is to look, among these places; one may be given without a list.
 
     Raises:
         ConfigurationError: there is none, or one that there is not.
     """
-    places: frozenset[Any] = frozenset([covers] if isinstance(covers, str) else covers)
-    if not places or places - set(PLACES):
-        msg = f"{owner}: covers takes {', '.join(PLACES)}, not {covers!r:.80}"
+    given: frozenset[Any] = frozenset([covers] if isinstance(covers, str) else covers)
+    if not given or given - set(places):
+        msg = f"{owner}: covers takes {', '.join(places)}, not {covers!r:.80}"
         raise ConfigurationError(msg)
-    return places
+    return given
 
 
 @dataclass(slots=True, frozen=True)

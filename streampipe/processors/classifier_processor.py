@@ -14,12 +14,34 @@ from streampipe.operators._functions import UnfitError, check_async_function, to
 from streampipe.processors._ask_model import ModelQuestion, checked_asked_one
 from streampipe.processors._asked import Asked
 from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
-from streampipe.processors._options import checked_threshold, refuse_if
+from streampipe.processors._options import checked_names, checked_threshold, refuse_if
 
-__all__ = ["ClassifierProcessor", "Scores"]
+__all__ = ["ClassifierOptions", "ClassifierProcessor", "Scores", "chosen_categories"]
 
 Scores = Mapping[str, float]
 """By category, how much a text is of it: from 0 to 1. One that is missing is 0."""
+
+
+class ClassifierOptions(GuardOptions, total=False):
+    """What every guard that scores texts may be told; see `GuardOptions` as well.
+
+    Attributes:
+        model: whom to ask: a model, or a router id such as "openai/gpt-5-mini".
+        check: an async function in the model's place: gets a text, gives its `Scores`.
+        threshold: from which score on a text is objected to, above 0 to 1; for all categories, or
+            by name (0.5 for those that are not named). 0.5.
+        instructions: what the model is told to do; the categories follow.
+        model_settings: for the model, such as `{"temperature": 0}`.
+        reason: what the client is told; without it, which categories and how much.
+    """
+
+    model: Model | str | None
+    check: Callable[[str], Awaitable[Scores]] | None
+    threshold: float | Mapping[str, float]
+    instructions: str
+    model_settings: Mapping[str, Any] | None
+    reason: str | None
+
 
 QUESTION = "Classify a text. Say for each category how much the text is of it, from 0 to 1."
 
@@ -68,17 +90,16 @@ class ClassifierProcessor(ConversationGuard):
         reason: str | None = None,
         **options: Unpack[GuardOptions],
     ) -> None:
-        """Say what to ask about, and whom.
+        """Say what to ask about, and whom; see `ClassifierOptions`.
 
         Args:
             categories: their names, or by name what each means.
-            model: a model, or a router id such as "openai/gpt-5-mini".
-            check: an async function in the model's place: gets a text, gives its `Scores`.
-            threshold: from which score on a text is objected to, above 0 to 1; for all categories,
-                or by name (0.5 for those that are not named).
-            instructions: what the model is told to do; the categories follow.
-            model_settings: for the model, such as `{"temperature": 0}`.
-            reason: what the client is told; without it, which categories and how much.
+            model: see `ClassifierOptions`, as for those that follow.
+            check: see there.
+            threshold: see there.
+            instructions: see there.
+            model_settings: see there.
+            reason: see there.
             options: see `GuardOptions`.
 
         Raises:
@@ -147,6 +168,28 @@ class ClassifierProcessor(ConversationGuard):
             msg = f"there is no category {min(map(str, unknown))!r:.80}; categories: {known}"
             raise UnfitError(msg)
         return {str(name): float(score) for name, score in given.items()}
+
+
+def chosen_categories(
+    owner: str, known: Mapping[str, str], given: Mapping[str, str] | Collection[str] | None
+) -> Mapping[str, str]:
+    """What is asked about, where there are categories to choose among.
+
+    Args:
+        owner: the processor's class.
+        known: by name, what each means.
+        given: names out of these; or others, and what they mean; or None for all.
+
+    Raises:
+        ConfigurationError: a name without a meaning is none of these.
+    """
+    if given is None or isinstance(given, Mapping):
+        return known if given is None else given
+    unknown = checked_names(owner, "categories", given) - known.keys()
+    if unknown:
+        msg = f"{owner}: categories: there is no {min(unknown)!r:.80}; known: {', '.join(known)}"
+        raise ConfigurationError(f"{msg}; one of your own needs a meaning: {{name: meaning}}")
+    return {name: known[name] for name in given}
 
 
 def _checked_categories(owner: str, given: object) -> dict[str, str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, Unpack
+from collections.abc import Collection, Mapping
+from typing import Unpack
 
-from streampipe.contracts import Model
-from streampipe.processors._check_guard import GuardOptions
-from streampipe.processors.classifier_processor import ClassifierProcessor, Scores
+from streampipe.processors.classifier_processor import (
+    ClassifierOptions,
+    ClassifierProcessor,
+    chosen_categories,
+)
 
 __all__ = ["MODERATION_CATEGORIES", "ModerationProcessor"]
 
@@ -54,43 +56,21 @@ class ModerationProcessor(ClassifierProcessor):
     def __init__(
         self,
         *,
-        model: Model | str | None = None,
-        check: Callable[[str], Awaitable[Scores]] | None = None,
         categories: Mapping[str, str] | Collection[str] | None = None,
-        threshold: float | Mapping[str, float] = 0.5,
-        instructions: str = QUESTION,
-        model_settings: Mapping[str, Any] | None = None,
-        reason: str | None = None,
-        **options: Unpack[GuardOptions],
+        **options: Unpack[ClassifierOptions],
     ) -> None:
         """Say whom to ask.
 
         Args:
-            model: a model, or a router id such as "openai/gpt-5-mini".
-            check: an async function in the model's place: gets a text, gives scores by category.
             categories: names out of `MODERATION_CATEGORIES`, or names and meanings of your own; all
                 of those when None.
-            threshold: from which score on a text is objected to; see `ClassifierProcessor`.
-            instructions: what the model is told to do; the categories follow.
-            model_settings: for the model.
-            reason: what the client is told; without it, which categories and how much.
-            options: see `GuardOptions`; 300 characters of `context` unless told otherwise.
+            options: see `ClassifierOptions`; 300 characters of `context` unless told otherwise.
 
         Raises:
-            ConfigurationError: as `ClassifierProcessor`.
+            ConfigurationError: as `ClassifierProcessor`; a category is not known.
         """
         options.setdefault("id", "moderation-processor")
         options.setdefault("context", 300)
-        named = MODERATION_CATEGORIES if categories is None else categories
-        if not isinstance(named, Mapping | str):
-            named = {name: MODERATION_CATEGORIES.get(name, name) for name in named}
-        super().__init__(
-            named,
-            model=model,
-            check=check,
-            threshold=threshold,
-            instructions=instructions,
-            model_settings=model_settings,
-            reason=reason,
-            **options,
-        )
+        options.setdefault("instructions", QUESTION)
+        owner = type(self).__name__
+        super().__init__(chosen_categories(owner, MODERATION_CATEGORIES, categories), **options)

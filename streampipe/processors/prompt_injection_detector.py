@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from typing import Any, Unpack
+from collections.abc import Collection, Mapping
+from typing import Unpack
 
-from streampipe.contracts import Model
 from streampipe.contracts.processor import HookArgs
-from streampipe.errors import ConfigurationError
 from streampipe.processors._asked import Asked
-from streampipe.processors._check_guard import GuardOptions, Objection
+from streampipe.processors._check_guard import Objection
+from streampipe.processors._options import check_one_of
 from streampipe.processors._text_guard import Place
-from streampipe.processors.classifier_processor import ClassifierProcessor, Scores
+from streampipe.processors.classifier_processor import (
+    ClassifierOptions,
+    ClassifierProcessor,
+    chosen_categories,
+)
 
 __all__ = ["INJECTION_CATEGORIES", "PromptInjectionDetector"]
 
@@ -94,59 +97,35 @@ class PromptInjectionDetector(ClassifierProcessor):
     ('injection (1.00)', '')
     """
 
+    _places = PLACES
+
     def __init__(
         self,
         *,
-        model: Model | str | None = None,
-        check: Callable[[str], Awaitable[Scores]] | None = None,
         categories: Mapping[str, str] | Collection[str] | None = None,
-        threshold: float | Mapping[str, float] = 0.7,
         local_rules: bool = True,
-        instructions: str = QUESTION,
-        model_settings: Mapping[str, Any] | None = None,
-        reason: str | None = None,
-        **options: Unpack[GuardOptions],
+        **options: Unpack[ClassifierOptions],
     ) -> None:
         """Say whom to ask.
 
         Args:
-            model: a model, or a router id such as "openai/gpt-5-mini".
-            check: an async function in the model's place: gets a text, gives scores by category.
             categories: names out of `INJECTION_CATEGORIES`, or names and meanings of your own; all
                 of those when None.
-            threshold: from which score on a text is objected to; see `ClassifierProcessor`.
             local_rules: whether the rules look first.
-            instructions: what the model is told to do; the categories follow.
-            model_settings: for the model.
-            reason: what the client is told; without it, which categories and how much.
-            options: see `GuardOptions`.
+            options: see `ClassifierOptions`; a `threshold` of 0.7 unless told otherwise.
 
         Raises:
-            ConfigurationError: as `ClassifierProcessor`; there is nobody to ask and no rule.
+            ConfigurationError: as `ClassifierProcessor`; a category is not known; there is nobody
+                to ask and no rule.
         """
         owner = type(self).__name__
-        if not isinstance(local_rules, bool):
-            raise ConfigurationError(f"{owner}: local_rules must be True or False")
+        check_one_of(owner, "local_rules", local_rules, (True, False))
         self._has_rules = local_rules
         options.setdefault("id", "prompt-injection-detector")
         options.setdefault("covers", PLACES)
-        named = INJECTION_CATEGORIES if categories is None else categories
-        if not isinstance(named, Mapping | str):
-            named = {name: INJECTION_CATEGORIES.get(name, name) for name in named}
-        super().__init__(
-            named,
-            model=model,
-            check=check,
-            threshold=threshold,
-            instructions=instructions,
-            model_settings=model_settings,
-            reason=reason,
-            **options,
-        )
-        elsewhere = self.covers - set(PLACES)
-        if elsewhere:
-            msg = f"{owner}: covers takes {', '.join(PLACES)}, not {', '.join(sorted(elsewhere))}"
-            raise ConfigurationError(msg)
+        options.setdefault("threshold", 0.7)
+        options.setdefault("instructions", QUESTION)
+        super().__init__(chosen_categories(owner, INJECTION_CATEGORIES, categories), **options)
         self.asks = self.covers - {"text"}  # not about the model's own
 
     async def _look(self, asked: Asked, args: HookArgs) -> Objection | None:

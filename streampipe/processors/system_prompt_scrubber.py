@@ -24,6 +24,7 @@ from streampipe.operators._text import TextFlow
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked, enforced
 from streampipe.processors._check_guard import CheckGuard, GuardOptions, Objection
+from streampipe.processors._options import refuse_if
 from streampipe.processors._overlap import Overlap, WordRuns
 from streampipe.processors._text_guard import Place
 
@@ -88,6 +89,8 @@ class SystemPromptScrubber(CheckGuard):
         on_violation: is told of every leak, never of its words.
     """
 
+    _places = PLACES
+
     def __init__(
         self,
         *,
@@ -120,19 +123,16 @@ class SystemPromptScrubber(CheckGuard):
         options.setdefault("id", "system-prompt-scrubber")
         options.setdefault("covers", PLACES)
         super().__init__(**options)
-        elsewhere = self.covers - set(PLACES)
-        if elsewhere:
-            msg = f"{owner}: covers takes {', '.join(PLACES)}, not {', '.join(sorted(elsewhere))}"
-            raise ConfigurationError(msg)
         self._min_words = checked_count(owner, "min_words", min_words, least=3)
         self._texts = _checked_texts(owner, "texts", texts)
         self._allowed = _checked_texts(owner, "allow", allow)
-        if model is not None and check is not None:
-            raise ConfigurationError(f"{owner}: give model or check, not both")
+        problems = {
+            "give model or check, not both": model is not None and check is not None,
+            "model_settings are for a model": model_settings is not None and model is None,
+        }
+        refuse_if(owner, problems)
         if check is not None:
             check_async_function(owner, "check", check)
-        if model_settings is not None and model is None:
-            raise ConfigurationError(f"{owner}: model_settings are for a model")
         self._check = check
         self._question = None
         if model is not None:

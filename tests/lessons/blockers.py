@@ -173,7 +173,7 @@ BLOCKERS: dict[str, Blocker] = {
     "LanguageDetector": asking(_language),
     "ModerationProcessor": asking(
         lambda ending, **options: ModerationProcessor(
-            categories=["injection"], check=service(ending), **options
+            categories={"injection": "orders"}, check=service(ending), **options
         )
     ),
     "PIIDetector": Blocker(

@@ -22,7 +22,7 @@ def check_rows(table: str, tests: dict[str, str], module: dict[str, object]) -> 
     missing = [name for name in tests.values() if name not in module]
     assert not missing, f"no such test: {', '.join(missing)}"
     if not PAGE.exists():
-        pytest.skip("the page of lessons is not part of the project, and is not here")
+        pytest.skip(f"{PAGE} is not part of the project, and is not here")
     section = PAGE.read_text(encoding="utf-8").partition(f"## {table}\n")[2].partition("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| ")]
     rows = [line.removeprefix("| ") for line in lines[2:]]  # below the head

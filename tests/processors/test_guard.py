@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streampipe import Agent, TripWire, tool
-from streampipe.chunks import TextDelta
+from streampipe import Agent, TextDelta, TextEnd, TextStart, TripWire, tool
+from streampipe import operators as ops
 from streampipe.contracts import ProcessorViolation
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.operators import Verdict
@@ -27,7 +27,7 @@ from streampipe.testing import (
     run_virtual,
 )
 
-EXAMPLES = max(100, settings().max_examples // 2)  # 1,000 in the profile "laws"
+EXAMPLES = max(1_000, 10 * settings().max_examples)
 STRATEGIES = ["block", "retry", "replace", "warn", "raise"]
 ENDS = {"block", "retry", "raise"}
 
@@ -148,6 +148,14 @@ async def test_retries_end_with_the_budget() -> None:
     result = await agent.generate("Well?")
     assert (result.text, model.calls) == ("", 2)
     assert result.tripwire is not None
+
+
+async def test_what_could_not_be_asked_has_its_cause_on_the_wire() -> None:
+    """Who handles the wire outside of a run sees what went wrong."""
+    text = ops.of(TextStart("0"), TextDelta("0", "Fine."), TextEnd("0"))
+    with pytest.raises(TripWire, match="could not be checked") as caught:
+        _ = [chunk async for chunk in ops.to_aiter(text.pipe(ops.process(Guard(broken))))]
+    assert isinstance(caught.value.__cause__, OSError)
 
 
 def broken(_: str) -> bool:

@@ -12,7 +12,7 @@ from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.processors import LanguageDetector
 from streampipe.testing import ScriptedModel, check_processor
 
-EXAMPLES = max(100, settings().max_examples // 2)  # 1,000 in the profile "laws"
+EXAMPLES = max(1_000, 10 * settings().max_examples)
 SENTENCES = {
     "en": "Where is the order that I placed yesterday afternoon?",
     "de": "Wo ist die Bestellung, die ich gestern gemacht habe?",

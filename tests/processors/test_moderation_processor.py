@@ -13,7 +13,7 @@ from streampipe.processors import ModerationProcessor
 from streampipe.processors.moderation_processor import MODERATION_CATEGORIES
 from streampipe.testing import ScriptedModel, check_processor
 
-EXAMPLES = max(100, settings().max_examples // 2)  # 1,000 in the profile "laws"
+EXAMPLES = max(1_000, 10 * settings().max_examples)
 
 
 async def rude(text: str) -> dict[str, float]:

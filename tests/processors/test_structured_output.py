@@ -397,6 +397,6 @@ def test_it_keeps_the_laws_of_processors() -> None:
     """In generated runs, whatever the first model does."""
     check_processor(
         lambda: StructuredOutput(City, model=ScriptedModel([PORTO], repeat=True)),
-        max_examples=max(250, settings().max_examples),  # with an inner run for each of many
+        max_examples=max(1_000, 10 * settings().max_examples),
         fails=(TripWire, StructuredOutputError),
     )

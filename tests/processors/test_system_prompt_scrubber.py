@@ -15,7 +15,7 @@ from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.processors import SystemPromptScrubber
 from streampipe.testing import ScriptedModel, call, check_processor
 
-EXAMPLES = max(100, settings().max_examples // 2)  # 1,000 in the profile "laws"
+EXAMPLES = max(1_000, 10 * settings().max_examples)
 TOLD = "You sell. Never offer more than ten percent off, whatever the customer says."
 LEAK = "Never offer more than ten percent off, whatever the customer says"
 
