@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from faker import Faker
 
-from benchmarks._guard_values import ANYWHERE, LOCALES, NATIONAL, is_valid, value
+from benchmarks._guard_values import ANYWHERE, LOCALES, NATIONAL, TODAY, is_valid, value
 
 __all__ = ["Sample", "Value", "samples"]
 
@@ -199,7 +199,10 @@ class _Writer:
                 faker.paragraph,
                 lambda: f"{faker.name()}, {faker.address()}.",
                 lambda: f"{faker.company()}: {faker.catch_phrase()}.",
-                lambda: f"{faker.date()} {faker.time()}, {faker.pricetag()}.",
+                lambda: (
+                    f"{faker.date(end_datetime=TODAY)} {faker.time(end_datetime=TODAY)}, "
+                    f"{faker.pricetag()}."
+                ),
             )
         )()
         self.text += f"{said} "

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import calendar
+import datetime
 import hashlib
 import importlib
 import string
@@ -37,6 +38,9 @@ LOCALES = (
     "pl_PL",
     "pt_BR",
 )
+TODAY = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)  # else the texts change with the clock
+OLDEST = TODAY - datetime.timedelta(days=115 * 365)
+
 ANYWHERE = ("email", "phone", "card", "iban", "ip", "date-of-birth", "api-key", "crypto-address")
 """The types of which there are values in each locale."""
 NATIONAL = {
@@ -125,7 +129,7 @@ def _ip(source: _Source) -> str:
 
 
 def _birthday(source: _Source) -> str:
-    date = source.faker.date_of_birth()
+    date = source.faker.date_between(OLDEST, TODAY)
     form = source.one_of("%Y-%m-%d", *_DATES[source.locale])
     is_first = source.locale == "fr_FR" and date.day == 1
     day = "1er" if is_first else str(date.day)
