@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import calendar
-import datetime
+import datetime as dt
 import hashlib
 import importlib
 import string
@@ -38,8 +38,8 @@ LOCALES = (
     "pl_PL",
     "pt_BR",
 )
-TODAY = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)  # else the texts change with the clock
-OLDEST = TODAY - datetime.timedelta(days=115 * 365)
+TODAY = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)  # else the texts change with the clock
+OLDEST = TODAY - dt.timedelta(days=115 * 365)
 
 ANYWHERE = ("email", "phone", "card", "iban", "ip", "date-of-birth", "api-key", "crypto-address")
 """The types of which there are values in each locale."""
