@@ -35,9 +35,14 @@ def with_text(chunk: TextDelta | ReasoningDelta, text: str) -> TextDelta | Reaso
 
     A new chunk: the one that came may be shared with other consumers.
     """
-    return chunk.__class__(
-        chunk.id, text, chunk.provider_metadata, run_id=chunk.run_id, from_=chunk.from_
-    )
+    cls = chunk.__class__
+    made = cls.__new__(cls)  # field by field takes half the time of a call with keywords
+    made.id = chunk.id
+    made.text = text
+    made.provider_metadata = chunk.provider_metadata
+    made.run_id = chunk.run_id
+    made.from_ = chunk.from_
+    return made
 
 
 def own_copy(chunk: Chunk) -> Chunk:

@@ -283,8 +283,12 @@ class TextFlow:
         if lane.waits:
             return self._fill(lane, chunk)
         text = chunk.text
-        out = self._fed(lane, text, chunk)
-        if not self._waiting and not lane.metadata and self._ending is None:
+        try:
+            out = lane.machine.feed(text)
+        except FAULTS as error:
+            raise self._stage.fault(error, chunk) from error
+        last = None if self._ending is None else self._ending(lane.machine, self._stage)
+        if last is None and not self._waiting and not lane.metadata:
             if out is text or out == text:
                 lane.model = chunk
                 return self._emit(chunk)
@@ -293,7 +297,7 @@ class TextFlow:
                 return self._emit(with_text(chunk, out)) if out else None
         lane.note(chunk)
         made = lane.made(out)
-        return self._left(self._queued(made) if self._waiting else made, self._last(lane))
+        return self._left(self._queued(made) if self._waiting else made, last)
 
     def _lane(self, chunk: Any, cls: type[Chunk]) -> _Lane:
         lane = self._lanes[cls, chunk.id] = _Lane(self._make, chunk.id)

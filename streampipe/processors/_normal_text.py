@@ -105,7 +105,7 @@ class _Visible:
         if self._patterns is None:
             return piece
         if not self._held and piece.isascii() and piece.isprintable():  # nothing is hidden in it
-            self._before = (self._before + piece)[-_BEHIND:]
+            self._before = piece if len(piece) > 1 else (self._before + piece)[-_BEHIND:]
             return piece
         goes, undecided = self._patterns
         begin = len(self._before)
@@ -138,6 +138,7 @@ _SEGMENT: _Pattern = regex.compile(
 _LAST: _Pattern = regex.compile(rf"(?V1)(?:[^{_JOINS}]{_JOINS}*+|{_JOINS}++)\Z")
 _JOINED = regex.compile(r"(?V1)[[\p{L}\p{M}\p{S}\p{Nl}]--\p{Script=Han}]")
 """What a character that follows may be composed with."""
+_PLAIN_JOINED = frozenset(char for char in map(chr, range(128)) if _JOINED.match(char))
 
 
 class _Composed:
@@ -157,8 +158,12 @@ class _Composed:
             return piece
         text = self._held + piece
         if text.isascii():
-            self._held = text[-1] if _JOINED.match(text[-1]) else ""
-            return text[: len(text) - len(self._held)]
+            end = text[-1]
+            if end in _PLAIN_JOINED:
+                self._held = end
+                return text[:-1]
+            self._held = ""
+            return text
         segments: list[str] = _SEGMENT.findall(text)
         last: str = _LAST.search(segments[-1])[0]  # a segment has one
         if len(last) == 1 and not _JOINED.match(last):

@@ -20,6 +20,8 @@ _DENSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e0
 WIDEST = 200  # characters of a word, or between words; what is longer counts as several
 _TOKEN = re.compile(rf"[{_DENSE}]|[^\W{_DENSE}]{{1,{WIDEST}}}|\W{{1,{WIDEST}}}")
 
+_PLAIN_TOKEN = re.compile(rf"\w{{1,{WIDEST}}}|\W{{1,{WIDEST}}}")  # the same, and faster, in ASCII
+
 
 @dataclass(slots=True)
 class _State:
@@ -33,6 +35,9 @@ class WordRuns:
 
     Words are compared without case, accents aside as they are; what stands between them does not
     count.
+
+    Attributes:
+        words: every word of the texts.
     """
 
     def __init__(self, texts: list[str]) -> None:
@@ -42,6 +47,7 @@ class WordRuns:
             last = 0
             for word in words_of(text):
                 last = self._extended(last, word)
+        self.words = self._states[0].next.keys()
 
     def _extended(self, last: int, word: str) -> int:
         """Add a word behind the run that ends in a state; returns the new end."""
@@ -145,11 +151,16 @@ class Overlap:
     def feed(self, piece: str) -> str:
         """What may leave now that this piece has come."""
         out: list[str] = []
-        tokens: list[str] = _TOKEN.findall(self._rest + piece)
+        text = self._rest + piece
+        tokens: list[str] = (_PLAIN_TOKEN if text.isascii() else _TOKEN).findall(text)
         if tokens:
             self._rest = tokens.pop()  # it may go on
+            shared, held = self._runs.words, self._tokens
             for token in tokens:
-                self._take(token, out)
+                if held or self._goes_on or self._ended or _plain(token) in shared:
+                    self._take(token, out)
+                else:  # no run is open, and none begins
+                    out.append(token)
         return self._left(out)
 
     def finish(self) -> str:
@@ -162,7 +173,9 @@ class Overlap:
         return self._left(out)
 
     def _left(self, out: list[str]) -> str:
-        self.held = len(self._rest) + sum(map(len, self._tokens))
+        self.held = len(self._rest)
+        if self._tokens:
+            self.held += sum(map(len, self._tokens))
         return "".join(out)
 
     def _take(self, token: str, out: list[str]) -> None:

@@ -39,6 +39,8 @@ from streampipe.operators._core import Escape
 from streampipe.operators._fuse import Kernel
 from streampipe.operators._scope import report_violation
 
+_OF_CALLS = frozenset((ToolCallInputStart, ToolCallDelta, ToolCallInputEnd, ToolCall, StepFinish))
+
 Place = Literal["text", "reasoning", "tool-arguments", "tool-results"]
 PLACES: tuple[Place, ...] = get_args(Place)
 OnViolation = Callable[[ProcessorViolation], Any]
@@ -261,13 +263,15 @@ class _Flow:
     def push(self, args: ProcessOutputStreamArgs) -> Chunk | list[Chunk]:
         """What comes out when the chunk at hand goes in."""
         part = args.part
-        chunks = [part] if not self._arguments else self._calls(part, args)
+        if part.__class__ in _OF_CALLS and self._arguments:
+            chunks = self._calls(part, args)
+            if self._work is None:
+                return chunks
+            return [out for chunk in chunks for out in self._work.push(chunk, args)]
         if self._work is None:
-            return chunks
-        if len(chunks) == 1:
-            made = self._work.push(chunks[0], args)
-            return made[0] if len(made) == 1 else made
-        return [out for chunk in chunks for out in self._work.push(chunk, args)]
+            return part
+        made = self._work.push(part, args)
+        return made[0] if len(made) == 1 else made
 
     def _calls(self, part: Chunk, args: ProcessOutputStreamArgs) -> list[Chunk]:
         match part:

@@ -25,7 +25,7 @@ GRAPHEME = regex.compile(r"\X")
 # Characters that never share a cluster with a neighbour of their kind, except CR with LF. Nearly
 # all prose is made of them, and `re` is several times faster on it than `\X` is.
 _PLAIN = re.compile(r"[\x00-\x0c\x0e-\u02ff\u2010-\u2027]*")
-_PLAIN_WORD = re.compile(r"\S*\s*")
+_PLAIN_WORD = re.compile(r"\S+\s*|\s+")
 _SPACE = r"[\s\x1c-\x1f]"  # what `re` and `str` call white space; `regex` leaves four out
 # Scripts that put no space between words, and their punctuation.
 _UNSPACED = (
@@ -79,7 +79,7 @@ class Splitter:
     ([], ['Hello, '], [], ['world'])
     """
 
-    __slots__ = ("_find_end", "_held", "_matcher", "_max_hold", "_searched")
+    __slots__ = ("_find_end", "_held", "_matcher", "_max_hold", "_quick", "_searched")
 
     def __init__(self, by: str | re.Pattern[str], *, max_hold: int = 200) -> None:
         """Start before the first character.
@@ -109,6 +109,7 @@ class Splitter:
             )
             raise ConfigurationError(msg)
         self._max_hold = max_hold
+        self._quick = _QUICK.get(self._find_end)
         self._held = ""
         self._searched = 0  # characters of it that no end is in
 
@@ -129,10 +130,13 @@ class Splitter:
         if self._matcher is not None:
             return self._separated(self._matcher.feed(piece))
         text = self._held + piece
-        if self._find_end is _grapheme_end and text and _PLAIN.fullmatch(text):
-            self._held = text[-1]
-            return list(text[:-1])  # the usual case; the loop comes to the same
-        pieces: list[str] = []
+        quick = self._quick
+        short = len(text) <= self._max_hold or quick is list  # so that no piece is too long
+        if quick is not None and text and short and _is_plain(text):
+            pieces = quick(text)  # the usual case; the loop comes to the same
+            self._held = pieces.pop()
+            return pieces
+        pieces = []
         start, searched = 0, self._searched
         while True:
             # No search looks further than this, and none looks back: that keeps the work linear,
@@ -199,13 +203,18 @@ def longest_whole(window: str) -> int:
     return last or len(window) - 1
 
 
+def _is_plain(text: str) -> bool:
+    """Whether every character is a grapheme."""
+    return ("\r" not in text) if text.isascii() else _PLAIN.fullmatch(text) is not None
+
+
 def _grapheme_end(window: str, _searched: int = 0) -> tuple[int, int]:
     found = GRAPHEME.match(window)
     return (found.end() if found is not None and found.end() < len(window) else 0), 0
 
 
 def _word_end(window: str, _searched: int) -> tuple[int, int]:
-    found = (_PLAIN_WORD if _PLAIN.fullmatch(window) else _WORD).match(window)
+    found = (_PLAIN_WORD if _is_plain(window) else _WORD).match(window)
     return (found.end() if found is not None and found.end() < len(window) else 0), 0
 
 
@@ -262,4 +271,9 @@ _FIND_END: dict[str, FindEnd] = {
     "line": _line_end,
     "sentence": _sentence_end,
 }
+_QUICK: dict[FindEnd, Callable[[str], list[str]]] = {
+    _grapheme_end: list,
+    _word_end: _PLAIN_WORD.findall,
+}
+"""The pieces of a text that is no longer than one of them may be, and plain."""
 _KINDS = ", ".join(map(repr, _FIND_END))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -300,3 +301,17 @@ def test_an_unknown_part_is_refused(parts: Any) -> None:
     """With the known ones."""
     with pytest.raises(ConfigurationError, match="words: parts must be some of text, reasoning"):
         text_stage("words", lambda _: Words(), parts)
+
+
+@pytest.mark.parametrize("kind", [TextDelta, ReasoningDelta])
+def test_a_changed_piece_keeps_everything_but_its_text(kind: type[Any]) -> None:
+    """Also what a later version of the class may have: every field is compared."""
+    came = kind("3", "Hello", {"signed": True}, run_id="run-1", from_="USER")
+    made = through(ops.redact("l+", "L"), [came, TextEnd("3")]).items[0]
+    others = {field.name for field in fields(kind)} - {"text"}
+    assert others >= {"id", "provider_metadata", "run_id", "from_"}
+    assert {name: getattr(made, name) for name in others} == {
+        name: getattr(came, name) for name in others
+    }
+    assert made.text == "HeLo"
+    assert came.text == "Hello"
