@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import check_function
-from streampipe.operators._options import checked_count
+from streampipe.processors._options import Count, Name, checked_options
 
 __all__ = ["CacheStore", "MemoryStore", "RedisStore", "SQLiteStore"]
 
@@ -79,7 +79,8 @@ class MemoryStore:
     None 1
     """
 
-    def __init__(self, max_entries: int = 1_000, *, clock: Clock = time.monotonic) -> None:
+    @checked_options
+    def __init__(self, max_entries: Count = 1_000, *, clock: Clock = time.monotonic) -> None:
         """Start empty.
 
         Args:
@@ -90,7 +91,7 @@ class MemoryStore:
             ConfigurationError: an option is not as described.
         """
         owner = type(self).__name__
-        self._most = checked_count(owner, "max_entries", max_entries)
+        self._most = max_entries
         check_function(owner, "clock", clock)
         self._clock = clock
         self._entries: OrderedDict[str, tuple[bytes, float | None]] = OrderedDict()
@@ -136,8 +137,9 @@ class SQLiteStore:
     All work is done in threads, off the event loop. One object serves any number of loops.
     """
 
+    @checked_options
     def __init__(
-        self, path: str | Path, *, max_entries: int = 100_000, clock: Clock = time.time
+        self, path: str | Path, *, max_entries: Count = 100_000, clock: Clock = time.time
     ) -> None:
         """Say where; the file is opened, and made, at the first use.
 
@@ -157,7 +159,7 @@ class SQLiteStore:
         if not Path(path).parent.is_dir():
             raise ConfigurationError(f"{owner}: path={str(path)!r}: its folder does not exist")
         self._path = Path(path)
-        self._most = checked_count(owner, "max_entries", max_entries)
+        self._most = max_entries
         check_function(owner, "clock", clock)
         self._clock = clock
         self._lock = threading.Lock()
@@ -252,7 +254,8 @@ class RedisStore:
     event loop.
     """
 
-    def __init__(self, server: Any, *, prefix: str = "streampipe:answer:") -> None:
+    @checked_options
+    def __init__(self, server: Any, *, prefix: Name = "streampipe:answer:") -> None:
         """Say where; nothing is sent before the first use.
 
         Args:

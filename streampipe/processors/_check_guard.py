@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Any, ClassVar, Literal, TypedDict
 
 from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
@@ -30,10 +30,9 @@ from streampipe.errors import ProcessorError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import Operator
-from streampipe.operators._options import checked_count, checked_seconds
 from streampipe.operators._scope import report_violation
 from streampipe.processors._asked import Asked, Window, checked_window, in_windows
-from streampipe.processors._options import check_one_of, refuse_if
+from streampipe.processors._options import Count, Name, Seconds, Whole, checked_options, refuse_if
 from streampipe.processors._text_guard import PLACES, OnViolation, Place, checked_places
 from streampipe.processors._tokens import json_text
 
@@ -95,8 +94,8 @@ class WindowOptions(TypedDict, total=False):
     """
 
     window: Window
-    context: int
-    concurrency: int
+    context: Whole
+    concurrency: Count
 
 
 class CheckOptions(WindowOptions, total=False):
@@ -116,11 +115,11 @@ class CheckOptions(WindowOptions, total=False):
         on_violation: is told of every objection, and of every text that could not be checked.
     """
 
-    id: str
+    id: Name
     covers: Iterable[Place]
     replacement: str
-    max_checks: int | None
-    timeout: float | None
+    max_checks: Whole | None
+    timeout: Seconds | None
     error_strategy: Literal["block", "allow"]
     last_message_only: bool
     on_violation: OnViolation | None
@@ -151,18 +150,19 @@ class CheckGuard(Processor, ABC):
 
     _places: ClassVar[tuple[Place, ...]] = PLACES  # where it may look
 
+    @checked_options
     def __init__(
         self,
         *,
-        id: str,  # noqa: A002 - the contract's name
+        id: Name,  # noqa: A002 - the contract's name
         covers: Iterable[Place] = ("text",),
         strategy: Strategy = "block",
         replacement: str = REMOVED,
         window: Window = "sentence",
-        context: int = 0,
-        concurrency: int = 4,
-        max_checks: int | None = None,
-        timeout: float | None = 30.0,
+        context: Whole = 0,
+        concurrency: Count = 4,
+        max_checks: Whole | None = None,
+        timeout: Seconds | None = 30.0,
         error_strategy: Literal["block", "allow"] = "block",
         last_message_only: bool = False,
         on_violation: OnViolation | None = None,
@@ -176,14 +176,6 @@ class CheckGuard(Processor, ABC):
         self.id = id
         self.covers = checked_places(owner, covers, self._places)
         self.on_violation = on_violation
-        check_one_of(owner, "strategy", strategy, get_args(Strategy))
-        check_one_of(owner, "error_strategy", error_strategy, ("block", "allow"))
-        checked_count(owner, "concurrency", concurrency)
-        checked_count(owner, "context", context, least=0)
-        if max_checks is not None:
-            checked_count(owner, "max_checks", max_checks, least=0)
-        if timeout is not None:
-            checked_seconds(owner, "timeout", timeout)
         is_idle = replacement != REMOVED and strategy != "replace"
         refuse_if(owner, {"replacement is for strategy='replace'": is_idle})
         self.asks = self.covers

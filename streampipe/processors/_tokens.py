@@ -21,9 +21,9 @@ from streampipe.messages import (
 )
 from streampipe.operators._functions import UnfitError, check_function
 
-__all__ = ["Count", "checked_count_of", "estimated_tokens", "json_text", "message_tokens"]
+__all__ = ["Counter", "checked_count_of", "estimated_tokens", "json_text", "message_tokens"]
 
-Count = Callable[[str], int]
+Counter = Callable[[str], int]
 """How many tokens a text has."""
 
 FRAME = 4  # tokens that providers spend on the role and the ends of a message
@@ -60,7 +60,7 @@ def estimated_tokens(text: str) -> int:
     return len(_PIECES.findall(text))
 
 
-def checked_count_of(owner: str, count: Count | str | None) -> Count:
+def checked_count_of(owner: str, count: Counter | str | None) -> Counter:
     """What counts tokens for a processor.
 
     Args:
@@ -91,7 +91,7 @@ def checked_count_of(owner: str, count: Count | str | None) -> Count:
     return counted
 
 
-def _tokenizer(owner: str, name: str) -> Count:
+def _tokenizer(owner: str, name: str) -> Counter:
     encodings = _MODELS.values()
     known = (made for model, made in _MODELS.items() if model.match(name.removeprefix("openai/")))
     encoding = name if name in encodings else next(known, None)
@@ -109,7 +109,7 @@ def _tokenizer(owner: str, name: str) -> Count:
 
 
 @cache
-def _encoding(name: str) -> Count:
+def _encoding(name: str) -> Counter:
     with warnings.catch_warnings():  # it reads its vocabularies by a name that is going away
         warnings.simplefilter("ignore", DeprecationWarning)
         import bpe_openai  # type: ignore[import-untyped]  # no types  # noqa: PLC0415 - an extra
@@ -125,7 +125,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def message_tokens(message: PromptMessage, count: Count) -> int:
+def message_tokens(message: PromptMessage, count: Counter) -> int:
     """How many tokens a message of a prompt has, four for its frame included.
 
     A file counts as a thousand, whatever it is.
@@ -133,7 +133,7 @@ def message_tokens(message: PromptMessage, count: Count) -> int:
     return FRAME + sum(_part_tokens(part, count) for part in message.content)
 
 
-def _part_tokens(part: Part, count: Count) -> int:
+def _part_tokens(part: Part, count: Counter) -> int:
     match part:
         case TextPart() | ReasoningPart():
             return count(part.text)

@@ -6,6 +6,7 @@ import streampipe.operators as ops
 from streampipe.chunks import Chunk
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._options import options_of
+from streampipe.processors._options import Count, Name, Seconds, checked_options
 
 __all__ = ["BatchParts"]
 
@@ -35,12 +36,13 @@ class BatchParts(Pipeline[Chunk, Chunk]):
         max_wait: how many seconds a delta is held at most; None: until the batch is full.
     """
 
+    @checked_options
     def __init__(
         self,
-        size: int | None = None,
+        size: Count | None = None,
         *,
-        max_wait: float | None = None,
-        id: str = "batch-parts",  # noqa: A002 - named as the attribute
+        max_wait: Seconds | None = None,
+        id: Name = "batch-parts",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say what ends a batch: at least one of the two.
 

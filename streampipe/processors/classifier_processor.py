@@ -7,14 +7,21 @@ from typing import Any, Unpack
 
 from pydantic import create_model
 
-from streampipe.contracts import Model
 from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function, to_await
 from streampipe.processors._ask_model import ModelQuestion, checked_asked_one
 from streampipe.processors._asked import Asked
 from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
-from streampipe.processors._options import checked_names, checked_threshold, refuse_if
+from streampipe.processors._options import (
+    AnyModel,
+    Share,
+    Text,
+    check_value,
+    checked_names,
+    checked_options,
+    refuse_if,
+)
 
 __all__ = ["ClassifierOptions", "ClassifierProcessor", "Scores", "chosen_categories"]
 
@@ -35,10 +42,10 @@ class ClassifierOptions(GuardOptions, total=False):
         reason: what the client is told; without it, which categories and how much.
     """
 
-    model: Model | str | None
+    model: AnyModel | None
     check: Callable[[str], Awaitable[Scores]] | None
-    threshold: float | Mapping[str, float]
-    instructions: str
+    threshold: Share | Mapping[str, float]
+    instructions: Text
     model_settings: Mapping[str, Any] | None
     reason: str | None
 
@@ -78,14 +85,15 @@ class ClassifierProcessor(ConversationGuard):
 
     _has_rules = False  # whether there is something to look at with nobody to ask
 
+    @checked_options
     def __init__(
         self,
         categories: Mapping[str, str] | Collection[str],
         *,
-        model: Model | str | None = None,
+        model: AnyModel | None = None,
         check: Callable[[str], Awaitable[Scores]] | None = None,
-        threshold: float | Mapping[str, float] = 0.5,
-        instructions: str = QUESTION,
+        threshold: Share | Mapping[str, float] = 0.5,
+        instructions: Text = QUESTION,
         model_settings: Mapping[str, Any] | None = None,
         reason: str | None = None,
         **options: Unpack[GuardOptions],
@@ -220,5 +228,5 @@ def _checked_thresholds(
     named = given if isinstance(given, Mapping) else dict.fromkeys(categories, given)
     for name, value in named.items():
         refuse_if(owner, {f"threshold: there is no category {name!r:.80}": name not in categories})
-        checked_threshold(owner, value)
+        check_value(f"{owner}: threshold[{name!r:.80}]", value, Share)
     return {name: named.get(name, 0.5) for name in categories}

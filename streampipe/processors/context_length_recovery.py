@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Literal, get_args
+from typing import Literal
 
 from streampipe.contracts import (
     ProcessAPIErrorArgs,
@@ -13,10 +13,9 @@ from streampipe.contracts import (
     Processor,
     ProcessorViolation,
 )
-from streampipe.errors import ConfigurationError, ContextLengthError
-from streampipe.operators._functions import check_callable
-from streampipe.operators._options import checked_count
+from streampipe.errors import ContextLengthError
 from streampipe.operators._scope import report_violation
+from streampipe.processors._options import Count, Name, checked_options
 from streampipe.processors._turns import turn_starts
 
 __all__ = ["ContextLengthRecovery", "Drop"]
@@ -51,14 +50,15 @@ class ContextLengthRecovery(Processor):
     ['Three?']
     """
 
+    @checked_options
     def __init__(
         self,
         *,
-        keep_turns: int = 1,
+        keep_turns: Count = 1,
         drop: Drop = "oldest",
-        max_retries: int = 3,
+        max_retries: Count = 3,
         on_violation: Callable[[ProcessorViolation], Awaitable[None] | None] | None = None,
-        id: str = "context-length-recovery",  # noqa: A002 - named as the attribute
+        id: Name = "context-length-recovery",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say what may go, and how often.
 
@@ -73,16 +73,10 @@ class ContextLengthRecovery(Processor):
         Raises:
             ConfigurationError: an option is none of these.
         """
-        name = type(self).__name__
         self.id = id
-        if on_violation is not None:
-            check_callable(name, "on_violation", on_violation)
         self.on_violation = on_violation
-        self._keep = checked_count(name, "keep_turns", keep_turns)
-        self._max_retries = checked_count(name, "max_retries", max_retries)
-        if drop not in get_args(Drop):
-            msg = f"{name}: drop must be 'oldest' or 'half', not {drop!r:.80}"
-            raise ConfigurationError(msg)
+        self._keep = keep_turns
+        self._max_retries = max_retries
         self._drop = drop
 
     def process_llm_request(self, args: ProcessLLMRequestArgs) -> ProcessLLMRequestResult | None:

@@ -7,7 +7,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from streampipe.chunks import FinishChunk, ResponseMetadata
 from streampipe.contracts import (
@@ -18,8 +18,8 @@ from streampipe.contracts import (
     ProcessorViolation,
 )
 from streampipe.errors import ConfigurationError
-from streampipe.operators._options import checked_count
 from streampipe.operators._scope import report_violation
+from streampipe.processors._options import Amount, Count, Name, Share, checked_options
 from streampipe.processors._prices import PRICED_ON, PRICES, Price, checked_prices, price_of
 
 __all__ = ["CostGuard"]
@@ -68,18 +68,19 @@ class CostGuard(Processor):
             price.
     """
 
+    @checked_options
     def __init__(
         self,
-        limit: float,
+        limit: Amount,
         *,
-        currency: str = "USD",
+        currency: Name = "USD",
         prices: Mapping[str, Mapping[str, float]] | None = None,
-        scope: str = RUN,
-        warn_at: float | None = 0.8,
+        scope: Name = RUN,
+        warn_at: Share | None = 0.8,
         strategy: Strategy = "block",
         strict: bool = False,
-        max_keys: int = 10_000,
-        id: str = "cost-guard",  # noqa: A002 - the contract's name
+        max_keys: Count = 10_000,
+        id: Name = "cost-guard",  # noqa: A002 - the contract's name
         on_violation: Callable[[ProcessorViolation], Any] | None = None,
     ) -> None:
         """Say how much may be spent.
@@ -104,13 +105,8 @@ class CostGuard(Processor):
             ConfigurationError: an option is not as described.
         """
         owner = type(self).__name__
-        self._limit = _checked_number(owner, "limit", limit, math.inf)
-        self._warn_at = (
-            math.inf
-            if warn_at is None
-            else self._limit * _checked_number(owner, "warn_at", warn_at, 1)
-        )
-        _check_choices(owner, currency, scope, strategy, strict=strict)
+        self._limit = float(limit)
+        self._warn_at = math.inf if warn_at is None else self._limit * warn_at
         if currency != "USD" and prices is None:
             msg = f"{owner}: currency={currency!r} needs prices: those that are there are in USD"
             raise ConfigurationError(msg)
@@ -122,7 +118,7 @@ class CostGuard(Processor):
         self._scope = scope
         self._blocks = strategy == "block"
         self._strict = strict
-        self._max_keys = checked_count(owner, "max_keys", max_keys)
+        self._max_keys = max_keys
         self._accounts: OrderedDict[Hashable, _Account] = OrderedDict()
 
     # --- what was spent --------------------------------------------------------------------
@@ -235,25 +231,3 @@ class CostGuard(Processor):
 
     def _money(self, amount: float) -> str:
         return f"{amount:.4g} {self._currency}"
-
-
-def _check_choices(
-    owner: str, currency: object, scope: object, strategy: object, *, strict: object
-) -> None:
-    for option, name in (("currency", currency), ("scope", scope)):
-        if not isinstance(name, str) or not name:
-            raise ConfigurationError(f"{owner}: {option} must be a name, not {name!r:.80}")
-    if strategy not in get_args(Strategy):
-        allowed = ", ".join(get_args(Strategy))
-        msg = f"{owner}: strategy must be one of {allowed}, not {strategy!r:.80}"
-        raise ConfigurationError(msg)
-    if not isinstance(strict, bool):
-        raise ConfigurationError(f"{owner}: strict must be True or False, not {strict!r:.80}")
-
-
-def _checked_number(owner: str, option: str, value: object, most: float) -> float:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not 0 < value <= most or value == math.inf:  # type: ignore[operator]  # a number
-        allowed = "above 0" if most == math.inf else f"above 0 and at most {most:g}"
-        raise ConfigurationError(f"{owner}: {option} must be a number {allowed}, not {value!r:.80}")
-    return float(value)  # type: ignore[arg-type]  # a number

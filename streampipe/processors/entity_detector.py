@@ -6,18 +6,24 @@ import asyncio
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Literal, NamedTuple, Protocol, Unpack, get_args
+from typing import Any, Literal, NamedTuple, Protocol, Unpack, runtime_checkable
 
 from pydantic import BaseModel
 
-from streampipe.contracts import Model
 from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked
 from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
-from streampipe.processors._options import check_one_of, checked_names, checked_threshold, refuse_if
+from streampipe.processors._options import (
+    AnyModel,
+    Name,
+    Share,
+    checked_names,
+    checked_options,
+    refuse_if,
+)
 
 __all__ = ["Entity", "EntityDetector"]
 
@@ -51,11 +57,12 @@ Find = Callable[[str], Found | Awaitable[Found]]
 """Finds entities in a text; plain or async. Plain tuples will do."""
 
 
+@runtime_checkable
 class Analyzer(Protocol):
     """Presidio's `AnalyzerEngine`, as far as it is used here."""
 
     def analyze(
-        self, *, text: str, language: str, entities: list[str], score_threshold: float
+        self, *, text: str, language: str, entities: list[str], score_threshold: Share
     ) -> Iterable[Any]:
         """Find entities: objects with `start`, `end` and `entity_type`."""
         ...
@@ -99,16 +106,17 @@ class EntityDetector(ConversationGuard):
         on_violation: is told of every text that something was found in: of what kinds, how many.
     """
 
+    @checked_options
     def __init__(
         self,
         entities: Collection[str] | None = None,
         *,
-        model: Model | str | None = None,
+        model: AnyModel | None = None,
         analyzer: Analyzer | Literal["presidio"] | None = None,
         find: Find | None = None,
         method: Method = "placeholder",
-        threshold: float = 0.5,
-        language: str = "en",
+        threshold: Share = 0.5,
+        language: Name = "en",
         model_settings: Mapping[str, Any] | None = None,
         **options: Unpack[GuardOptions],
     ) -> None:
@@ -137,14 +145,13 @@ class EntityDetector(ConversationGuard):
         options.setdefault("id", "entity-detector")
         options.setdefault("strategy", "replace")
         super().__init__(**options)
-        check_one_of(owner, "method", method, get_args(Method))
         asked = [each for each in (model, analyzer, find) if each is not None]
         problems = {
             "give exactly one of model, analyzer and find": len(asked) != 1,
             "entities are for a model or an analyzer": None not in (entities, find),
             "model_settings are for a model": model_settings is not None and model is None,
         }
-        self._threshold = checked_threshold(owner, threshold)
+        self._threshold = threshold
         known = PRESIDIO_ENTITIES if analyzer is not None else ENTITIES
         named = known if entities is None else tuple(entities)
         self._kinds = checked_names(owner, "entities", named)

@@ -11,6 +11,7 @@ from streampipe.operators import Verdict
 from streampipe.operators._functions import UnfitError, check_async_function
 from streampipe.processors._asked import Asked
 from streampipe.processors._check_guard import CheckOptions, ConversationGuard, Objection, Strategy
+from streampipe.processors._options import checked_options
 
 __all__ = ["Check", "Guard"]
 
@@ -43,6 +44,7 @@ class Guard(ConversationGuard):
         on_violation: is told of every objection, and of every text that could not be checked.
     """
 
+    @checked_options
     def __init__(
         self, check: Check, verdict: Strategy = "block", **options: Unpack[CheckOptions]
     ) -> None:

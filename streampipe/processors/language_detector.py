@@ -13,12 +13,18 @@ from streampipe.contracts import Model
 from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_async_function
-from streampipe.operators._options import checked_count
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked
 from streampipe.processors._check_guard import ConversationGuard, GuardOptions, Objection
 from streampipe.processors._language import local_detector
-from streampipe.processors._options import checked_names, checked_threshold, refuse_if
+from streampipe.processors._options import (
+    AnyModel,
+    Share,
+    Whole,
+    checked_names,
+    checked_options,
+    refuse_if,
+)
 
 __all__ = ["LanguageDetector"]
 
@@ -57,15 +63,16 @@ class LanguageDetector(ConversationGuard):
         on_violation: is told of every text in another language, translated or not.
     """
 
+    @checked_options
     def __init__(
         self,
         languages: Collection[str],
         *,
-        translator: Model | str | None = None,
+        translator: AnyModel | None = None,
         translate_to: str | None = None,
         detect: Detector | None = None,
-        threshold: float = 0.6,
-        min_letters: int = 20,
+        threshold: Share = 0.6,
+        min_letters: Whole = 20,
         model_settings: Mapping[str, Any] | None = None,
         **options: Unpack[GuardOptions],
     ) -> None:
@@ -103,8 +110,8 @@ class LanguageDetector(ConversationGuard):
         self._allowed = checked_names(owner, "languages", named)
         self._shown = ", ".join(dict.fromkeys(named))
         refuse_if(owner, {"languages: name at least one, such as 'en'": not self._allowed})
-        self._threshold = checked_threshold(owner, threshold)
-        self._least = checked_count(owner, "min_letters", min_letters, least=0)
+        self._threshold = threshold
+        self._least = min_letters
         target = next(iter(named)) if translate_to is None else translate_to
         self._detect = _detector(owner, detect, self._allowed)
         self._translation = _translation(owner, translator, target, model_settings)

@@ -14,6 +14,7 @@ from streampipe.contracts import (
 )
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import check_async_function
+from streampipe.processors._options import AnyModel, Name, checked_options
 
 __all__ = ["Classifier", "ModelRouter", "When"]
 
@@ -53,13 +54,14 @@ class ModelRouter(Processor):
     'Let me count. Three.'
     """
 
+    @checked_options
     def __init__(
         self,
         routes: Sequence[tuple[When, Model | str]] | Mapping[str, Model | str],
         *,
-        default: Model | str | None = None,
+        default: AnyModel | None = None,
         classify: Classifier | None = None,
-        id: str = "model-router",  # noqa: A002 - named as the attribute
+        id: Name = "model-router",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say which model is taken when.
 
@@ -77,8 +79,6 @@ class ModelRouter(Processor):
         self.id = id
         self._classify = classify
         self._default = default
-        if default is not None:
-            _check_model("default", default)
         if classify is not None:
             check_async_function("ModelRouter", "classify", classify)
         if not isinstance(routes, Mapping | Sequence) or isinstance(routes, str) or not routes:

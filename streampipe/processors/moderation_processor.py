@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Unpack
 
+from streampipe.processors._options import checked_options
 from streampipe.processors.classifier_processor import (
     ClassifierOptions,
     ClassifierProcessor,
@@ -53,6 +54,7 @@ class ModerationProcessor(ClassifierProcessor):
     'Sure. It is 4.'
     """
 
+    @checked_options
     def __init__(
         self,
         *,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
 from reactivex import Observable
 
 from streampipe import operators as ops
@@ -19,7 +20,7 @@ from streampipe.operators._fuse import fuse
 from streampipe.operators._operator import operator
 from streampipe.operators._options import Part
 from streampipe.operators._text import text_stage
-from streampipe.processors._options import checked_names, refuse_if
+from streampipe.processors._options import Name, checked_names, checked_options, refuse_if
 from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed, masked, replaced_by
 from streampipe.processors._phone_numbers import phone_rules
 from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
@@ -28,6 +29,7 @@ from streampipe.text import Matcher, Region, Rule
 __all__ = ["PIIDetector"]
 
 Strategy = Literal["redact", "block", "warn", "filter"]
+Key = Annotated[bytes, Field(description="at least 16 bytes", min_length=16)]
 Method = Literal["mask", "hash", "remove", "placeholder"]
 
 
@@ -98,6 +100,7 @@ class PIIDetector(TextGuard):
     'Card **** **** **** 1111, mail ***@example.com.'
     """
 
+    @checked_options
     def __init__(
         self,
         types: Collection[DataType] | None = None,
@@ -105,11 +108,11 @@ class PIIDetector(TextGuard):
         strategy: Strategy = "redact",
         method: Method | None = None,
         preserve_format: bool = True,
-        key: bytes | None = None,
+        key: Key | None = None,
         phone_regions: Collection[str] | None = None,
         retry: bool = False,
         covers: Iterable[Place] = ("text", "reasoning"),
-        id: str = "pii-detector",  # noqa: A002 - the contract's name
+        id: Name = "pii-detector",  # noqa: A002 - the contract's name
         on_violation: OnViolation | None = None,
     ) -> None:
         """Say what to look for, and what to do about it.
@@ -169,23 +172,7 @@ class PIIDetector(TextGuard):
 
     def _check(self) -> None:
         method, key = self._method, self._key
-        strategies, methods = get_args(Strategy), get_args(Method)
         wrong = {
-            f"strategy must be one of {', '.join(strategies)}, not {self._strategy!r:.80}": (
-                self._strategy not in strategies
-            ),
-            f"method must be one of {', '.join(methods)}, not {method!r:.80}": (
-                method is not None and method not in methods
-            ),
-            f"preserve_format must be True or False, not {self._keep_format!r:.80}": (
-                not isinstance(self._keep_format, bool)
-            ),
-            f"retry must be True or False, not {self._retry!r:.80}": (
-                not isinstance(self._retry, bool)
-            ),
-            "key must be at least 16 bytes": (
-                key is not None and (not isinstance(key, bytes) or len(key) < 16)  # noqa: PLR2004 - as said
-            ),
             "method is for strategy='redact'": method is not None and self._strategy != "redact",
             "preserve_format=False is for method='mask'": (
                 not self._keep_format

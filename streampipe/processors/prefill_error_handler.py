@@ -13,6 +13,7 @@ from streampipe.contracts import (
 )
 from streampipe.errors import ConfigurationError, ProviderError
 from streampipe.messages import PromptMessage, TextPart
+from streampipe.processors._options import Name, Text, checked_options
 
 __all__ = ["PrefillErrorHandler"]
 
@@ -46,12 +47,13 @@ class PrefillErrorHandler(Processor):
     'Continue exactly where you stopped.'
     """
 
+    @checked_options
     def __init__(
         self,
         *,
-        message: str = "Continue exactly where you stopped.",
+        message: Text = "Continue exactly where you stopped.",
         pattern: re.Pattern[str] = REFUSED,
-        id: str = "prefill-error-handler",  # noqa: A002 - named as the attribute
+        id: Name = "prefill-error-handler",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say what is asked for, and how a refusal is told.
 
@@ -65,9 +67,6 @@ class PrefillErrorHandler(Processor):
         """
         name = type(self).__name__
         self.id = id
-        if not isinstance(message, str) or not message.strip():
-            msg = f"{name}: message must be a text that is not empty, not {message!r:.80}"
-            raise ConfigurationError(msg)
         if not isinstance(pattern, re.Pattern) or not isinstance(pattern.pattern, str):
             msg = f"{name}: pattern must be a compiled pattern of text, not {pattern!r:.80}"
             raise ConfigurationError(msg)

@@ -8,6 +8,7 @@ from typing import Any
 from streampipe.contracts import ProcessInputStepArgs, ProcessInputStepResult, Processor
 from streampipe.messages import Message, MessageList
 from streampipe.operators._functions import check_async_function
+from streampipe.processors._options import Name, checked_options
 
 __all__ = ["PrepareStep", "Prepared"]
 
@@ -35,11 +36,12 @@ class PrepareStep(Processor):
     {'temperature': 0.0}
     """
 
+    @checked_options
     def __init__(
         self,
         function: Callable[[ProcessInputStepArgs], Prepared | Awaitable[Prepared]],
         *,
-        id: str = "prepare-step",  # noqa: A002 - named as the attribute
+        id: Name = "prepare-step",  # noqa: A002 - named as the attribute
     ) -> None:
         """Take the function.
 

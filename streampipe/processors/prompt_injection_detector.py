@@ -9,7 +9,7 @@ from typing import Unpack
 from streampipe.contracts.processor import HookArgs
 from streampipe.processors._asked import Asked
 from streampipe.processors._check_guard import Objection
-from streampipe.processors._options import check_one_of
+from streampipe.processors._options import checked_options
 from streampipe.processors._text_guard import Place
 from streampipe.processors.classifier_processor import (
     ClassifierOptions,
@@ -99,6 +99,7 @@ class PromptInjectionDetector(ClassifierProcessor):
 
     _places = PLACES
 
+    @checked_options
     def __init__(
         self,
         *,
@@ -119,7 +120,6 @@ class PromptInjectionDetector(ClassifierProcessor):
                 to ask and no rule.
         """
         owner = type(self).__name__
-        check_one_of(owner, "local_rules", local_rules, (True, False))
         self._has_rules = local_rules
         options.setdefault("id", "prompt-injection-detector")
         options.setdefault("covers", PLACES)

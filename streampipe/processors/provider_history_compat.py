@@ -13,9 +13,9 @@ from streampipe.contracts import (
     ProcessorViolation,
 )
 from streampipe.errors import ConfigurationError, ProviderError
-from streampipe.operators._functions import check_callable
 from streampipe.operators._scope import report_violation
 from streampipe.processors._history_rules import HISTORY_RULES, HistoryRule
+from streampipe.processors._options import Name, checked_options
 
 __all__ = ["HISTORY_RULES", "HistoryRule", "ProviderHistoryCompat"]
 
@@ -47,12 +47,13 @@ class ProviderHistoryCompat(Processor):
     ['Tea?\n\nOr coffee?']
     """
 
+    @checked_options
     def __init__(
         self,
         rules: Sequence[HistoryRule] = HISTORY_RULES,
         *,
         on_violation: Callable[[ProcessorViolation], Awaitable[None] | None] | None = None,
-        id: str = "provider-history-compat",  # noqa: A002 - named as the attribute
+        id: Name = "provider-history-compat",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say what is mended.
 
@@ -79,8 +80,6 @@ class ProviderHistoryCompat(Processor):
                 msg = f"{name}: two rules are named {rule.name!r}; give each its own name"
                 raise ConfigurationError(msg)
             names.add(rule.name)
-        if on_violation is not None:
-            check_callable(name, "on_violation", on_violation)
         self._rules = tuple(rules)
         self.on_violation = on_violation
 

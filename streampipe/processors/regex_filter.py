@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from streampipe import operators as ops
 from streampipe.errors import ConfigurationError
 from streampipe.operators import Match
-from streampipe.processors._options import refuse_if
+from streampipe.processors._options import Name, checked_options, refuse_if
 from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
 from streampipe.text import Rule, pii, secrets, urls
 
@@ -31,6 +31,7 @@ class RegexFilter(TextGuard):
     'It is [ORDER].'
     """
 
+    @checked_options
     def __init__(
         self,
         rules: str | Rule | Iterable[str | Rule] = (),
@@ -42,7 +43,7 @@ class RegexFilter(TextGuard):
         retry: bool = False,
         covers: Iterable[Place] = ("text", "reasoning"),
         show_text: bool = False,
-        id: str = "regex-filter",  # noqa: A002 - the contract's name
+        id: Name = "regex-filter",  # noqa: A002 - the contract's name
         on_violation: OnViolation | None = None,
     ) -> None:
         """Say what to look for, and what to do about it.
@@ -65,9 +66,6 @@ class RegexFilter(TextGuard):
             ConfigurationError: an option is wrong, or contradicts another.
         """
         super().__init__(id=id, covers=covers, on_violation=on_violation)
-        if not isinstance(rules, str | Rule | Iterable):
-            msg = f"RegexFilter: rules takes patterns and rules, not {rules!r:.80}"
-            raise ConfigurationError(msg)
         self._rules = [
             *_preset_rules(presets),
             *([rules] if isinstance(rules, str | Rule) else rules),
@@ -81,11 +79,7 @@ class RegexFilter(TextGuard):
         self._operator(("text",), lambda _finding: None)  # a rule that cannot be is refused now
 
     def _check(self) -> None:
-        strategies = get_args(Strategy)
         wrong = {
-            f"strategy must be one of {', '.join(strategies)}, not {self._strategy!r}": (
-                self._strategy not in strategies
-            ),
             "give rules, presets, or both": not self._rules,
             "replacement is for strategy='redact'": (
                 self._replacement is not None and self._strategy != "redact"

@@ -6,7 +6,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, ParamSpec, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, ParamSpec, TypeVar
+
+from pydantic import Field
 
 from streampipe.agent._output import output_of
 from streampipe.chunks import Chunk, FinishChunk, StepStart
@@ -25,17 +27,20 @@ from streampipe.contracts import (
 )
 from streampipe.errors import ConfigurationError, WireError
 from streampipe.operators._functions import check_function
-from streampipe.operators._options import checked_seconds
 from streampipe.operators._scope import report_violation
 from streampipe.processors._cache_entry import answer_of, entry_of, is_whole
 from streampipe.processors._cache_key import request_key
 from streampipe.processors._cache_stores import CacheStore, MemoryStore
+from streampipe.processors._options import Count, Name, Seconds, checked_options
 
 __all__ = ["ResponseCache"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Scope = str | Callable[[RequestContext], str | int]
+Scope = Annotated[
+    str | Callable[[RequestContext], str | int],
+    Field(description="a key of request_context or a function of it"),
+]
 Problem = Literal["store", "entry", "request", "answer"]
 log = logging.getLogger("streampipe")
 
@@ -111,16 +116,17 @@ class ResponseCache(Processor):
     REFRESH: ClassVar = "refresh"
     stream_window = 0
 
+    @checked_options
     def __init__(
         self,
         store: CacheStore | None = None,
         *,
-        ttl: float | None = None,
+        ttl: Seconds | None = None,
         scope: Scope | None = None,
-        max_entries: int | None = None,
-        timeout: float = 2.0,
+        max_entries: Count | None = None,
+        timeout: Seconds = 2.0,
         strict: bool = False,
-        id: str = "response-cache",  # noqa: A002 - the contract's name
+        id: Name = "response-cache",  # noqa: A002 - the contract's name
         on_violation: Callable[[ProcessorViolation], Any] | None = None,
     ) -> None:
         """Say where answers are kept, for how long and for whom.
@@ -153,14 +159,12 @@ class ResponseCache(Processor):
         elif scope is not None and (not isinstance(scope, str) or not scope):
             msg = f"{owner}: scope must be a key of request_context or a function of it, "
             raise ConfigurationError(msg + f"not {scope!r:.80}")
-        if not isinstance(strict, bool):
-            raise ConfigurationError(f"{owner}: strict must be True or False, not {strict!r:.80}")
         self.id = id
         self.on_violation = on_violation
         self._store = store
-        self._ttl = None if ttl is None else checked_seconds(owner, "ttl", ttl)
+        self._ttl = ttl
         self._scope = scope
-        self._timeout = checked_seconds(owner, "timeout", timeout)
+        self._timeout = timeout
         self._strict = strict
 
     async def forget(self, key: str) -> None:

@@ -17,6 +17,7 @@ from streampipe.processors._check_guard import (
     Strategy,
     WindowOptions,
 )
+from streampipe.processors._options import Name, checked_options
 from streampipe.processors._text_guard import Place
 
 __all__ = ["SideBySide"]
@@ -52,10 +53,11 @@ class SideBySide(ConversationGuard):
         covers: every place that one of them covers.
     """
 
+    @checked_options
     def __init__(
         self,
         *guards: CheckGuard,
-        id: str = "side-by-side",  # noqa: A002 - the contract's name
+        id: Name = "side-by-side",  # noqa: A002 - the contract's name
         **options: Unpack[WindowOptions],
     ) -> None:
         """Put guards side by side.

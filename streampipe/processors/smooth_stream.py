@@ -7,6 +7,7 @@ from streampipe.chunks import Chunk
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._cut import By
 from streampipe.operators._options import options_of
+from streampipe.processors._options import Name, Seconds, checked_options
 
 __all__ = ["SmoothStream"]
 
@@ -35,12 +36,13 @@ class SmoothStream(Pipeline[Chunk, Chunk]):
         by: what a piece is.
     """
 
+    @checked_options
     def __init__(
         self,
-        delay: float,
+        delay: Seconds,
         by: By = "word",
         *,
-        id: str = "smooth-stream",  # noqa: A002 - named as the attribute
+        id: Name = "smooth-stream",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say how fast, and in what pieces.
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from streampipe.contracts import ProcessAPIErrorArgs, ProcessAPIErrorResult, Processor
 from streampipe.errors import ConfigurationError, IncompleteStreamError, ModelError
 from streampipe.operators._functions import check_async_function
-from streampipe.operators._options import checked_count, checked_seconds
+from streampipe.processors._options import Count, Name, Wait, checked_options
 
 __all__ = ["Matcher", "StreamErrorRetry"]
 
@@ -51,15 +51,16 @@ class StreamErrorRetry(Processor):
     'A whole answer.'
     """
 
+    @checked_options
     def __init__(
         self,
-        max_retries: int = 2,
+        max_retries: Count = 2,
         *,
         matchers: Sequence[Matcher] | None = None,
-        delay: float = 0.5,
-        max_delay: float = 30.0,
+        delay: Wait = 0.5,
+        max_delay: Wait = 30.0,
         respect_retry_after: bool = True,
-        id: str = "stream-error-retry",  # noqa: A002 - named as the attribute
+        id: Name = "stream-error-retry",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say for which failures, how often and how soon.
 
@@ -80,15 +81,12 @@ class StreamErrorRetry(Processor):
         """
         name = type(self).__name__
         self.id = id
-        self._max_retries = checked_count(name, "max_retries", max_retries)
+        self._max_retries = max_retries
         self._matchers = [broke_off] if matchers is None else _checked(name, matchers)
-        self._delay = checked_seconds(name, "delay", delay, zero=True)
-        self._max_delay = checked_seconds(name, "max_delay", max_delay, zero=True)
+        self._delay = delay
+        self._max_delay = max_delay
         if max_delay < delay:
             msg = f"{name}: max_delay ({max_delay} s) must not be below delay ({delay} s)"
-            raise ConfigurationError(msg)
-        if not isinstance(respect_retry_after, bool):
-            msg = f"{name}: respect_retry_after must be True or False, not {respect_retry_after!r}"
             raise ConfigurationError(msg)
         self._respects = respect_retry_after
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from pydantic_core import to_jsonable_python
 from reactivex import Observable
@@ -19,7 +19,6 @@ from streampipe.agent._spec import check_model, mapping_of
 from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, ToolCall, Usage
 from streampipe.contracts import (
     UNSET,
-    Model,
     Processor,
     ProcessorViolation,
     ProcessOutputResultArgs,
@@ -36,9 +35,9 @@ from streampipe.errors import (
 from streampipe.operators._bridge import flowable
 from streampipe.operators._core import Emit, Flowable, Operator
 from streampipe.operators._operator import operator
-from streampipe.operators._options import checked_count, options_of
+from streampipe.operators._options import options_of
 from streampipe.operators._scope import report_violation
-from streampipe.processors._options import check_one_of
+from streampipe.processors._options import AnyModel, Name, Whole, checked_options
 from streampipe.processors._text_guard import OnViolation
 
 __all__ = ["ErrorStrategy", "StructuredOutput"]
@@ -99,17 +98,18 @@ class StructuredOutput(Processor):
         on_violation: is told of every answer that could not be shaped.
     """
 
+    @checked_options
     def __init__(
         self,
         schema: Any,
         *,
-        model: Model | str,
+        model: AnyModel,
         instructions: str | None = None,
-        max_retries: int = 1,
+        max_retries: Whole = 1,
         error_strategy: ErrorStrategy = "strict",
         fallback: Any = UNSET,
         model_settings: Mapping[str, Any] | None = None,
-        id: str = "structured-output",  # noqa: A002 - the contract's name
+        id: Name = "structured-output",  # noqa: A002 - the contract's name
         on_violation: OnViolation | None = None,
     ) -> None:
         """Say what is asked for, and of whom.
@@ -134,8 +134,6 @@ class StructuredOutput(Processor):
         owner = type(self).__name__
         self.id = id
         self.on_violation = on_violation
-        check_one_of(owner, "error_strategy", error_strategy, get_args(ErrorStrategy))
-        checked_count(owner, "max_retries", max_retries, least=0)
         self._strategy = error_strategy
         with options_of(owner):
             self._output = _checked_schema(schema)

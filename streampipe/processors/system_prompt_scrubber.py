@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Annotated, Any, Unpack
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 from reactivex import Observable
 
 from streampipe import operators as ops
 from streampipe.chunks import Chunk
-from streampipe.contracts import Model, StreamOperatorArgs
+from streampipe.contracts import StreamOperatorArgs
 from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.messages import MessageList, TextPart
@@ -19,12 +19,12 @@ from streampipe.operators._core import Emit, Operator
 from streampipe.operators._functions import UnfitError, check_async_function, to_await
 from streampipe.operators._fuse import Opened, Stage, fuse
 from streampipe.operators._operator import operator
-from streampipe.operators._options import BOTH, Part, checked_count
+from streampipe.operators._options import BOTH, Part
 from streampipe.operators._text import TextFlow
 from streampipe.processors._ask_model import ModelQuestion
 from streampipe.processors._asked import Asked, enforced
 from streampipe.processors._check_guard import CheckGuard, GuardOptions, Objection
-from streampipe.processors._options import refuse_if
+from streampipe.processors._options import AnyModel, checked_options, refuse_if
 from streampipe.processors._overlap import Overlap, WordRuns
 from streampipe.processors._text_guard import Place
 
@@ -60,6 +60,9 @@ class _Told:
     runs: WordRuns
 
 
+Words = Annotated[int, Field(description="a whole number of 3 or more", ge=3)]
+
+
 class SystemPromptScrubber(CheckGuard):
     """Keeps the system prompt out of answers: its words are found here, paraphrases by a model.
 
@@ -91,13 +94,14 @@ class SystemPromptScrubber(CheckGuard):
 
     _places = PLACES
 
+    @checked_options
     def __init__(
         self,
         *,
-        min_words: int = 8,
+        min_words: Words = 8,
         texts: Iterable[str] = (),
         allow: Iterable[str] = (),
-        model: Model | str | None = None,
+        model: AnyModel | None = None,
         check: Reveals | None = None,
         model_settings: Mapping[str, Any] | None = None,
         **options: Unpack[GuardOptions],
@@ -123,7 +127,7 @@ class SystemPromptScrubber(CheckGuard):
         options.setdefault("id", "system-prompt-scrubber")
         options.setdefault("covers", PLACES)
         super().__init__(**options)
-        self._min_words = checked_count(owner, "min_words", min_words, least=3)
+        self._min_words = min_words
         self._texts = _checked_texts(owner, "texts", texts)
         self._allowed = _checked_texts(owner, "allow", allow)
         problems = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from streampipe.chunks import (
     Chunk,
@@ -35,10 +35,10 @@ from streampipe.messages import PromptMessage, ToolCallPart, ToolResultPart
 from streampipe.operators._core import Enough, Escape
 from streampipe.operators._fuse import Kernel, Stage
 from streampipe.operators._kinds import is_void
-from streampipe.operators._options import checked_count
 from streampipe.operators._scope import report_violation
 from streampipe.operators._text import APART, text_stage
-from streampipe.processors._tokens import Count, checked_count_of, message_tokens
+from streampipe.processors._options import Count, Name, checked_options
+from streampipe.processors._tokens import Counter, checked_count_of, message_tokens
 from streampipe.processors._turns import turn_starts
 from streampipe.text import Splitter
 
@@ -94,15 +94,16 @@ class TokenLimiter(Processor):
     process_data_parts = True  # else data would overtake the text that is held
     stream_window = 0
 
+    @checked_options
     def __init__(
         self,
-        limit: int | None = None,
+        limit: Count | None = None,
         *,
-        output: int | None = None,
+        output: Count | None = None,
         strategy: Strategy = "truncate",
         mode: Mode = "best-fit",
-        count: Count | str | None = None,
-        id: str = "token-limiter",  # noqa: A002 - the contract's name
+        count: Counter | str | None = None,
+        id: Name = "token-limiter",  # noqa: A002 - the contract's name
         on_violation: Callable[[ProcessorViolation], Any] | None = None,
     ) -> None:
         """Say how much is allowed.
@@ -130,16 +131,6 @@ class TokenLimiter(Processor):
         owner = type(self).__name__
         if limit is None and output is None:
             raise ConfigurationError(f"{owner}: give limit, output or both: how many tokens")
-        for option, value in (("limit", limit), ("output", output)):
-            if value is not None:
-                checked_count(owner, option, value)
-        for option, chosen, allowed in (
-            ("strategy", strategy, get_args(Strategy)),
-            ("mode", mode, get_args(Mode)),
-        ):
-            if chosen not in allowed:
-                msg = f"{owner}: {option} must be one of {', '.join(allowed)}, not {chosen!r:.80}"
-                raise ConfigurationError(msg)
         self.id = id
         self.on_violation = on_violation
         self._prompt_limit = limit
@@ -283,7 +274,7 @@ class _Answer:
         is_full: whether nothing more can leave.
     """
 
-    def __init__(self, limit: int, count: Count, *, closes: bool) -> None:
+    def __init__(self, limit: int, count: Counter, *, closes: bool) -> None:
         self.left = limit
         self.is_over = False
         self.is_full = False
@@ -364,7 +355,7 @@ class _Words:
 class _Closing:
     """A model whose stream is closed, and ends as at its own limit, once its answer is full."""
 
-    def __init__(self, model: Model, state: dict[str, Any], count: Count) -> None:
+    def __init__(self, model: Model, state: dict[str, Any], count: Counter) -> None:
         self.provider = model.provider
         self.model_id = model.model_id
         self._model = model

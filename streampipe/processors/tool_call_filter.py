@@ -17,8 +17,7 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from streampipe.operators._options import checked_count
-from streampipe.processors._options import checked_names
+from streampipe.processors._options import Count, Name, checked_names, checked_options
 from streampipe.processors._turns import turn_starts
 
 __all__ = ["ToolCallFilter"]
@@ -52,13 +51,14 @@ class ToolCallFilter(Processor):
     [('user', 'How is Porto?'), ('assistant', 'Sunny.'), ('user', 'Thank you.')]
     """
 
+    @checked_options
     def __init__(
         self,
         exclude: Collection[str] | None = None,
         *,
         keep_results: bool = False,
-        after: int = 1,
-        id: str = "tool-call-filter",  # noqa: A002 - named as the attribute
+        after: Count = 1,
+        id: Name = "tool-call-filter",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say which calls go, and when.
 
@@ -78,11 +78,8 @@ class ToolCallFilter(Processor):
         if self._exclude is not None and not self._exclude:
             msg = f"{name}: exclude names no tool; give their names, or None for every tool"
             raise ConfigurationError(msg)
-        if not isinstance(keep_results, bool):
-            msg = f"{name}: keep_results must be True or False, not {keep_results!r:.80}"
-            raise ConfigurationError(msg)
         self._keep_results = keep_results
-        self._after = checked_count(name, "after", after)
+        self._after = after
 
     def process_llm_request(self, args: ProcessLLMRequestArgs) -> ProcessLLMRequestResult | None:
         """Give the prompt without the calls, or None where there is none to take out."""

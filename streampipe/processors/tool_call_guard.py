@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from streampipe.chunks import Chunk, StepStart, ToolCall, ToolCallInputStart, ToolResult
 from streampipe.contracts import (
@@ -17,7 +17,7 @@ from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.operators._functions import UnfitError, check_function
 from streampipe.operators._options import checked_count
-from streampipe.processors._options import checked_names
+from streampipe.processors._options import Count, Name, checked_names, checked_options
 
 __all__ = ["ToolCallGuard"]
 
@@ -64,16 +64,17 @@ class ToolCallGuard(Processor):
 
     stream_window = 0
 
+    @checked_options
     def __init__(
         self,
         allow: Collection[str] | None = None,
         *,
         deny: Collection[str] = (),
         check: Mapping[str, Check] | None = None,
-        max_calls: int | None = None,
+        max_calls: Count | None = None,
         max_calls_per_tool: Mapping[str, int] | None = None,
         strategy: Strategy = "block",
-        id: str = "tool-call-guard",  # noqa: A002 - named as the attribute
+        id: Name = "tool-call-guard",  # noqa: A002 - named as the attribute
         on_violation: Callable[[ProcessorViolation], Any] | None = None,
     ) -> None:
         """Say what is allowed.
@@ -103,9 +104,6 @@ class ToolCallGuard(Processor):
         self._checks = _by_tool(owner, "check", check)
         self._limits: dict[str, int] = _by_tool(owner, "max_calls_per_tool", max_calls_per_tool)
         self._max_calls = max_calls
-        if strategy not in get_args(Strategy):
-            msg = f"{owner}: strategy must be one of block, retry, not {strategy!r:.80}"
-            raise ConfigurationError(msg)
         self._retries = strategy == "retry"
         self._refuse_wrong(owner)
 
@@ -116,8 +114,6 @@ class ToolCallGuard(Processor):
             ConfigurationError: see the class.
         """
         most = self._max_calls
-        if most is not None:
-            checked_count(owner, "max_calls", most)
         for tool, function in self._checks.items():
             check_function(owner, f"check[{tool!r}]", function, "a processor of your own")
         for tool, limit in self._limits.items():

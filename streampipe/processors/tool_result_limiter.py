@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 from streampipe.contracts import Processor, ProcessorViolation, ProcessToolResultArgs
 from streampipe.errors import ConfigurationError
 from streampipe.operators._options import checked_count
 from streampipe.operators._scope import report_violation
-from streampipe.processors._tokens import Count, checked_count_of, json_text
+from streampipe.processors._options import Count, Name, checked_options
+from streampipe.processors._tokens import Counter, checked_count_of, json_text
 from streampipe.text._split import GRAPHEME
 
 __all__ = ["ToolResultLimiter"]
@@ -54,16 +55,17 @@ class ToolResultLimiter(Processor):
         on_violation: is told of every result that was shortened.
     """
 
+    @checked_options
     def __init__(
         self,
         *,
-        max_tokens: int | None = None,
-        max_chars: int | None = None,
+        max_tokens: Count | None = None,
+        max_chars: Count | None = None,
         per_tool: Mapping[str, int | None] | None = None,
         keep: Keep = "head",
         marker: str = MARKER,
-        count: Count | str | None = None,
-        id: str = "tool-result-limiter",  # noqa: A002 - the contract's name
+        count: Counter | str | None = None,
+        id: Name = "tool-result-limiter",  # noqa: A002 - the contract's name
         on_violation: Callable[[ProcessorViolation], Any] | None = None,
     ) -> None:
         """Say how much a result may have.
@@ -90,12 +92,6 @@ class ToolResultLimiter(Processor):
             raise ConfigurationError(msg)
         if count is not None and max_tokens is None:
             raise ConfigurationError(f"{owner}: count counts tokens, so give max_tokens")
-        if keep not in get_args(Keep):
-            msg = f"{owner}: keep must be one of {', '.join(get_args(Keep))}, not {keep!r:.80}"
-            raise ConfigurationError(msg)
-        if per_tool is not None and not isinstance(per_tool, Mapping):
-            msg = f"{owner}: per_tool must be a dict of numbers by tool name, not {per_tool!r:.80}"
-            raise ConfigurationError(msg)
         self.id = id
         self.on_violation = on_violation
         self._unit = "tokens" if max_chars is None else "characters"
@@ -156,7 +152,7 @@ def _checked_marker(owner: str, marker: object) -> str:
 class _Shortener:
     """Makes JSON values fit."""
 
-    def __init__(self, measure: Count, reach: int, keep: Keep, marker: str) -> None:
+    def __init__(self, measure: Counter, reach: int, keep: Keep, marker: str) -> None:
         """Say how sizes are measured, in units of at most `reach` characters."""
         self._measure = measure
         self._reach = reach

@@ -13,9 +13,8 @@ from streampipe.contracts import (
     ToolContext,
 )
 from streampipe.errors import ConfigurationError, ToolArgumentsError
-from streampipe.operators._options import checked_count
 from streampipe.processors._bm25 import Bm25, words_of
-from streampipe.processors._options import checked_names
+from streampipe.processors._options import Count, Name, checked_names, checked_options
 
 __all__ = ["ToolSearch"]
 
@@ -52,13 +51,14 @@ class ToolSearch(Processor):
     [['search_tools'], ['search_tools', 'get_weather']]
     """
 
+    @checked_options
     def __init__(
         self,
         tools: Sequence[Tool],
         *,
-        top_k: int = 5,
+        top_k: Count = 5,
         always: Collection[str] = (),
-        id: str = "tool-search",  # noqa: A002 - named as the attribute
+        id: Name = "tool-search",  # noqa: A002 - named as the attribute
     ) -> None:
         """Index the tools.
 
@@ -85,7 +85,7 @@ class ToolSearch(Processor):
         if not hidden:
             msg = "ToolSearch: nothing is left to search; give tools that always does not name"
             raise ConfigurationError(msg)
-        self._index = _Index(hidden, checked_count("ToolSearch", "top_k", top_k))
+        self._index = _Index(hidden, top_k)
 
     def process_input_step(self, args: ProcessInputStepArgs) -> ProcessInputStepResult:
         """Add the search, and what was found with it, to the tools of the step."""

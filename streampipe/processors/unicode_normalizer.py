@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any
 
 from reactivex import Observable
 
@@ -14,6 +14,7 @@ from streampipe.operators._operator import operator
 from streampipe.operators._options import Part
 from streampipe.operators._text import text_stage
 from streampipe.processors._normal_text import Form, NormalText, TextForm
+from streampipe.processors._options import Name, checked_options
 from streampipe.processors._text_guard import Note, Place, TextGuard
 
 __all__ = ["UnicodeNormalizer"]
@@ -57,6 +58,7 @@ class UnicodeNormalizer(TextGuard):
         covers: where it looks.
     """
 
+    @checked_options
     def __init__(
         self,
         form: Form | None = "NFKC",
@@ -67,7 +69,7 @@ class UnicodeNormalizer(TextGuard):
         collapse_whitespace: bool = False,
         keep_emoji: bool = True,
         covers: Iterable[Place] = ("text", "reasoning"),
-        id: str = "unicode-normalizer",  # noqa: A002 - the contract's name
+        id: Name = "unicode-normalizer",  # noqa: A002 - the contract's name
     ) -> None:
         r"""Say what is to be done.
 
@@ -90,9 +92,6 @@ class UnicodeNormalizer(TextGuard):
         """
         super().__init__(id=id, covers=covers, on_violation=None)
         owner = type(self).__name__
-        if form is not None and form not in get_args(Form):
-            msg = f"{owner}: form must be NFKC, NFC or None, not {form!r:.80}"
-            raise ConfigurationError(msg)
         flags = {
             "strip_control": strip_control,
             "strip_zero_width": strip_zero_width,
@@ -100,10 +99,6 @@ class UnicodeNormalizer(TextGuard):
             "collapse_whitespace": collapse_whitespace,
             "keep_emoji": keep_emoji,
         }
-        for option, value in flags.items():
-            if not isinstance(value, bool):
-                msg = f"{owner}: {option} must be True or False, not {value!r:.80}"
-                raise ConfigurationError(msg)
         self._wanted = TextForm(form, **flags)
         if form is None and not (
             strip_control or strip_zero_width or strip_bidi or collapse_whitespace

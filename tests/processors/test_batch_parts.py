@@ -96,8 +96,8 @@ async def test_one_instance_serves_two_runs_at_a_time() -> None:
         ({}, "give size, max_wait or both"),
         ({"size": 0}, "size must be a whole number of 1 or more, not 0"),
         ({"size": "2"}, "size must be a whole number of 1 or more, not '2'"),
-        ({"max_wait": 0}, "max_wait must be above 0 s"),
-        ({"max_wait": float("nan")}, "max_wait must be above 0 s"),
+        ({"max_wait": 0}, "max_wait must be a finite number of seconds above 0"),
+        ({"max_wait": float("nan")}, "max_wait must be a finite number of seconds above 0"),
     ],
 )
 def test_a_wrong_option_is_refused(options: dict[str, Any], said: str) -> None:

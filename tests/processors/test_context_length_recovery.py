@@ -188,8 +188,8 @@ async def test_one_instance_serves_two_runs_at_a_time() -> None:
     [
         ({"keep_turns": 0}, "keep_turns must be a whole number of 1 or more, not 0"),
         ({"max_retries": 0}, "max_retries must be a whole number of 1 or more, not 0"),
-        ({"drop": "newest"}, "drop must be 'oldest' or 'half', not 'newest'"),
-        ({"drop": ["half"]}, r"drop must be 'oldest' or 'half', not \['half'\]"),
+        ({"drop": "newest"}, "drop must be one of oldest, half, not 'newest'"),
+        ({"drop": ["half"]}, r"drop must be one of oldest, half, not \['half'\]"),
         ({"on_violation": "print"}, "on_violation must be a function, not 'print'"),
     ],
 )

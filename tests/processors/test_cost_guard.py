@@ -348,10 +348,10 @@ def test_the_table_is_sound() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": 0}, "CostGuard: limit must be a number above 0, not 0"),
-        ({"limit": math.inf}, "CostGuard: limit must be a number above 0, not inf"),
-        ({"limit": math.nan}, "CostGuard: limit must be a number above 0, not nan"),
-        ({"limit": "1"}, "CostGuard: limit must be a number above 0"),
+        ({"limit": 0}, "CostGuard: limit must be a finite number above 0, not 0"),
+        ({"limit": math.inf}, "CostGuard: limit must be a finite number above 0, not inf"),
+        ({"limit": math.nan}, "CostGuard: limit must be a finite number above 0, not nan"),
+        ({"limit": "1"}, "CostGuard: limit must be a finite number above 0"),
         ({"warn_at": 1.5}, "CostGuard: warn_at must be a number above 0 and at most 1"),
         ({"warn_at": 0}, "CostGuard: warn_at must be a number above 0 and at most 1"),
         ({"strategy": "stop"}, "CostGuard: strategy must be one of block, warn, not 'stop'"),
@@ -360,8 +360,8 @@ def test_the_table_is_sound() -> None:
         ({"currency": "EUR"}, "CostGuard: currency='EUR' needs prices"),
         ({"strict": 1}, "CostGuard: strict must be True or False"),
         ({"max_keys": 0}, "CostGuard: max_keys must be a whole number"),
-        ({"prices": []}, "CostGuard: prices must be a dict by model"),
-        ({"prices": {1: {}}}, "CostGuard: prices must be a dict by model"),
+        ({"prices": []}, "CostGuard: prices must be a dict"),
+        ({"prices": {1: {}}}, "CostGuard: prices must be a dict"),
         ({"prices": {"a": 1}}, r"CostGuard: prices\['a'\] must be a dict with input, output"),
         ({"prices": {"a": {"input": 1}}}, r"CostGuard: prices\['a'\] must be a dict"),
         (

@@ -337,7 +337,7 @@ async def test_a_json_result_that_is_replaced_by_json_stays_json() -> None:
     [
         ({"covers": ["everything"]}, "covers"),
         ({"covers": []}, "covers"),
-        ({"verdict": "shout"}, "strategy"),
+        ({"verdict": "shout"}, "verdict"),
         ({"error_strategy": "pray"}, "error_strategy"),
         ({"concurrency": 0}, "concurrency"),
         ({"context": -1}, "context"),

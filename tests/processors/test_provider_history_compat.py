@@ -318,7 +318,7 @@ async def test_one_instance_serves_two_runs_at_a_time() -> None:
     ("options", "said"),
     [
         ({"rules": []}, r"rules must be a list of HistoryRule, not \[\]"),
-        ({"rules": HISTORY_RULES[0]}, "rules must be a list of HistoryRule, not HistoryRule"),
+        ({"rules": HISTORY_RULES[0]}, "rules must be a list, not HistoryRule"),
         ({"rules": ["empty-text"]}, r"rules\[0\] is 'empty-text'; give a HistoryRule"),
         ({"rules": [HISTORY_RULES[0]] * 2}, "two rules are named 'tool-call-ids'"),
         ({"on_violation": 1}, "on_violation must be a function, not 1"),

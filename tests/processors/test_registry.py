@@ -384,7 +384,7 @@ REFUSED = {
     "pii:name": (1, "PIIDetector: types must be some of email, phone"),
     "pii;strategy=hide": (1, "strategy must be one of redact, block, warn, filter"),
     "pii;strategy=warn;method=hash": (1, "method is for strategy='redact'"),
-    "normalize:NFD": (1, "UnicodeNormalizer: form must be NFKC, NFC"),
+    "normalize:NFD": (1, "UnicodeNormalizer: form must be one of NFKC, NFC"),
     "limit:400": (1, "limit takes 400tokens or 2000chars, not '400'"),
     "limit:0tokens": (1, "TokenLimiter: output must be a whole number of 1 or more"),
     "limit:0chars": (1, "limit_text: "),
@@ -406,7 +406,7 @@ REFUSED = {
     "tools;calls=two": (1, "a count is a whole number, such as 8, not 'two'"),
     "tools:a;strategy=warn": (1, "strategy must be one of block, retry"),
     "cost:free": (1, "cost takes dollars, such as 0.50, not 'free'"),
-    "cost:0": (1, "CostGuard: limit must be a number above 0"),
+    "cost:0": (1, "CostGuard: limit must be a finite number above 0"),
 }
 
 

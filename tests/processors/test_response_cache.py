@@ -403,13 +403,13 @@ async def test_runs_at_once_each_ask() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"store": {}}, "store must have the methods of a CacheStore"),
+        ({"store": {}}, "store must be a CacheStore"),
         ({"store": MemoryStore}, "store must have the methods of a CacheStore"),
         ({"store": MemoryStore(), "max_entries": 5}, "give max_entries to the store"),
         ({"max_entries": 0}, "max_entries must be a whole number"),
-        ({"ttl": 0}, "ttl must be above 0 s"),
-        ({"ttl": "1h"}, "ttl must be a number of seconds"),
-        ({"timeout": -1}, "timeout must be above 0 s"),
+        ({"ttl": 0}, "ttl must be a finite number of seconds above 0"),
+        ({"ttl": "1h"}, "ttl must be a finite number of seconds above 0"),
+        ({"timeout": -1}, "timeout must be a finite number of seconds above 0"),
         ({"scope": ""}, "scope must be a key of request_context or a function"),
         ({"scope": 7}, "scope must be a key of request_context or a function"),
         ({"scope": asyncio.sleep}, "scope must be a plain function"),

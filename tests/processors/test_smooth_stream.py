@@ -106,8 +106,8 @@ def test_one_instance_serves_two_runs_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ((0,), "delay must be above 0 s"),
-        (("1",), "delay must be a number of seconds, not str"),
+        ((0,), "delay must be a finite number of seconds above 0"),
+        (("1",), "delay must be a finite number of seconds above 0, not"),
         ((1, "letter"), "by is 'letter'; give one of 'grapheme', 'word', 'line', 'sentence'"),
         ((1, re.compile("")), "by"),
     ],

@@ -204,8 +204,11 @@ def test_a_matcher_that_fails_ends_the_run() -> None:
     ("options", "said"),
     [
         ({"max_retries": 0}, "max_retries must be a whole number of 1 or more, not 0"),
-        ({"delay": -1}, "delay must be 0 s or more and finite, not -1"),
-        ({"max_delay": float("inf")}, "max_delay must be 0 s or more and finite, not inf"),
+        ({"delay": -1}, "delay must be a finite number of seconds, 0 or more, not -1"),
+        (
+            {"max_delay": float("inf")},
+            "max_delay must be a finite number of seconds, 0 or more, not inf",
+        ),
         ({"delay": 3, "max_delay": 2}, r"max_delay \(2 s\) must not be below delay \(3 s\)"),
         ({"respect_retry_after": 1}, "respect_retry_after must be True or False, not 1"),
         ({"matchers": []}, "matchers must be a list with at least one"),

@@ -373,7 +373,7 @@ async def test_a_later_processor_sees_the_account_and_the_objects() -> None:
         ({"schema": None}, "schema must be a type or a JSON schema, not None"),
         ({"schema": {"type": 1}}, "no JSON schema"),
         ({"schema": Unknown}, "has no JSON schema"),
-        ({"model": None}, "model must be a router id"),
+        ({"model": None}, "model must be a model or a router id"),
         ({"model": "nobody/x"}, "nobody"),
         ({"instructions": 3}, "instructions must be a text, not 3"),
         ({"instructions": " "}, "instructions must be a text"),

@@ -305,7 +305,7 @@ async def test_runs_at_once_count_by_themselves() -> None:
         ({"allow": ["a"], "strategy": "warn"}, "strategy must be one of block, retry, not 'warn'"),
         ({"max_calls": 0}, "max_calls must be a whole number of 1 or more, not 0"),
         ({"max_calls_per_tool": {"a": True}}, r"max_calls_per_tool\['a'\] must be a whole number"),
-        ({"max_calls_per_tool": [1]}, "max_calls_per_tool must map names"),
+        ({"max_calls_per_tool": [1]}, "max_calls_per_tool must be a dict"),
         ({"max_calls_per_tool": {1: 1}}, "max_calls_per_tool must be a list of names"),
         ({"check": {"a": 7}}, r"check\['a'\] must be a function, not 7"),
         ({"check": {"a": asyncio.sleep}}, r"check\['a'\] must be a plain function"),

@@ -299,7 +299,7 @@ async def test_a_count_that_never_gets_less_leaves_the_marker() -> None:
         ({"max_chars": 99, "marker": "[cut]"}, "marker must be a text with {missing}"),
         ({"max_chars": 99, "marker": "{missing} {x}"}, "marker must be a text with {missing}"),
         ({"max_chars": 99, "marker": "{"}, "marker must be a text with {missing}"),
-        ({"max_chars": 99, "marker": 3}, "marker must be a text with {missing}"),
+        ({"max_chars": 99, "marker": 3}, "marker must be a text, not 3"),
         ({"max_chars": 99, "count": len}, "count counts tokens, so give max_tokens"),
         ({"max_tokens": 99, "count": "x"}, "count='x' is no encoding"),
     ],

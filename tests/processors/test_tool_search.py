@@ -251,7 +251,7 @@ def test_a_text_that_says_nothing_else_is_better(more: list[str], word: str) -> 
     ("tools", "options", "said"),
     [
         ([], {}, r"tools must be a list of tools, not \[\]"),
-        (clock, {}, r"tools must be a list of tools, not FunctionTool"),
+        (clock, {}, r"tools must be a list, not FunctionTool"),
         ([len], {}, r"tools\[0\] is <built-in function len>; make it a tool with @tool"),
         ([clock, Named], {}, r"tools\[1\] is .*; make it a tool with @tool"),
         ([clock, clock], {}, r"tools\[1\]: the name 'clock' is taken"),

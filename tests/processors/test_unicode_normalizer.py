@@ -238,8 +238,8 @@ async def test_runs_at_once_share_nothing() -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"form": "NFD"}, "form must be NFKC, NFC or None, not 'NFD'"),
-        ({"form": 7}, "form must be NFKC, NFC or None, not 7"),
+        ({"form": "NFD"}, "form must be one of NFKC, NFC, not 'NFD'"),
+        ({"form": 7}, "form must be one of NFKC, NFC, not 7"),
         ({"strip_bidi": "no"}, "strip_bidi must be True or False, not 'no'"),
         ({"covers": ["all"]}, "covers takes text, reasoning"),
         (
