@@ -63,8 +63,8 @@ class Verdict:
         return cls("retry", reason)
 
 
-Check = Callable[[str], Awaitable[Verdict | bool | None]]
-"""Gets a window of text; True and None allow it, False blocks."""
+Check = Callable[[str], Awaitable[Verdict | bool]]
+"""Gets a window of text; True allows it, False blocks."""
 
 ALLOWED = Verdict.allow()
 
@@ -128,8 +128,8 @@ def check_async(
 
     Args:
         source: a stream of chunks.
-        check: gets a window's text and gives a `Verdict`, or True or None to allow and False to
-            block.
+        check: gets a window's text and gives a `Verdict`, or True to allow and False to block.
+            Nothing is no verdict.
         window: `"sentence"` or `"line"`, at most 2000 characters of it; or how many characters,
             cut behind white space where there is some.
         concurrency: how many checks may run at once.
@@ -220,11 +220,11 @@ def _verdict(answer: object) -> Verdict:
     """
     if isinstance(answer, Verdict):
         return answer
-    if answer is None or answer is True:
+    if answer is True:
         return ALLOWED
     if answer is False:
         return Verdict.block("the text was not allowed")
-    msg = f"check gave {type(answer).__name__}; give a Verdict, True, False or None"
+    msg = f"check gave {type(answer).__name__}; give a Verdict, True or False"
     raise OperatorError(msg, operator="check_async")
 
 

@@ -26,10 +26,11 @@ from streampipe.contracts import (
     ProcessToolResultArgs,
 )
 from streampipe.contracts.processor import HookArgs, StreamOperatorArgs
-from streampipe.errors import ProcessorError
+from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import Operator
+from streampipe.operators._functions import UnfitError
 from streampipe.operators._scope import report_violation
 from streampipe.processors._asked import Asked, Window, checked_window, in_windows
 from streampipe.processors._options import Count, Name, Seconds, Whole, checked_options, refuse_if
@@ -266,10 +267,11 @@ class CheckGuard(Processor, ABC):
     def _unchecked(self, asked: Asked, why: str, cause: BaseException | None = None) -> Objection:
         """A text that there is no answer for."""
         reason = f"{self.id}: the text could not be checked: {why}"
-        # Where it was raised, and not what it says: that may quote the text.
+        # Where it was raised, and what it says only if the words are ours: others quote the text.
         frames = traceback.extract_tb(cause.__traceback__) if cause is not None else []
         where = "".join(f", {frame.filename}:{frame.lineno}" for frame in frames[-1:])
-        log.warning("%s (%s%s)", reason, asked.place, where)
+        words = f": {cause}" if isinstance(cause, UnfitError | ConfigurationError) else ""
+        log.warning("%s%s (%s%s)", reason, words, asked.place, where)
         detail = {"unchecked": why, "place": asked.place}
         return Objection(reason, detail, "warn" if self._fails_open else "block", cause=cause)
 

@@ -205,16 +205,17 @@ def _words(hint: Any) -> str:
     return f"a {getattr(kind, '__name__', kind)}"
 
 
-def checked_names(owner: str, option: str, value: object) -> frozenset[str]:
-    """The names that a processor was given.
+def checked_names(owner: str, option: str, value: object) -> tuple[str, ...]:
+    """The names that a processor was given, in their order; one may be given without a list.
 
     Raises:
-        ConfigurationError: it is no list, tuple or set of non-empty strings; one string is none.
+        ConfigurationError: it is no list, tuple or set of strings, or one of them is empty.
     """
-    if isinstance(value, Collection) and not isinstance(value, str | bytes):
-        names = [name for name in value if isinstance(name, str) and name]
-        if len(names) == len(value):
-            return frozenset(names)
+    given: Any = [value] if isinstance(value, str) else value
+    if isinstance(given, Collection) and not isinstance(given, bytes):
+        names = [name for name in given if isinstance(name, str) and name]
+        if len(names) == len(given):
+            return tuple(dict.fromkeys(names))
     msg = f"{owner}: {option} must be a list of names, not {value!r:.80}"
     raise ConfigurationError(msg)
 

@@ -168,12 +168,13 @@ class ClassifierProcessor(ConversationGuard):
             raise UnfitError(msg)
         for name, score in given.items():
             if not isinstance(score, int | float) or not 0 <= score <= 1:
-                msg = f"the score of {name!r:.80} is no number from 0 to 1"
+                named = repr(name) if name in self.categories else "what is no category"
+                msg = f"the score of {named} is no number from 0 to 1"
                 raise UnfitError(msg)
         unknown = given.keys() - self.categories.keys()
         if unknown:
             known = ", ".join(self.categories)
-            msg = f"there is no category {min(map(str, unknown))!r:.80}; categories: {known}"
+            msg = f"there is a score of what is no category; categories: {known}"
             raise UnfitError(msg)
         return {str(name): float(score) for name, score in given.items()}
 
@@ -193,11 +194,12 @@ def chosen_categories(
     """
     if given is None or isinstance(given, Mapping):
         return known if given is None else given
-    unknown = checked_names(owner, "categories", given) - known.keys()
-    if unknown:
-        msg = f"{owner}: categories: there is no {min(unknown)!r:.80}; known: {', '.join(known)}"
+    names = checked_names(owner, "categories", given)
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        msg = f"{owner}: categories: there is no {unknown!r:.80}; known: {', '.join(known)}"
         raise ConfigurationError(f"{msg}; one of your own needs a meaning: {{name: meaning}}")
-    return {name: known[name] for name in given}
+    return {name: known[name] for name in names}
 
 
 def _checked_categories(owner: str, given: object) -> dict[str, str]:
@@ -209,8 +211,9 @@ def _checked_categories(owner: str, given: object) -> dict[str, str]:
     made: dict[Any, Any] = {}
     if isinstance(given, Mapping):
         made = dict(given)
-    elif isinstance(given, Collection) and not isinstance(given, str | bytes):
-        made = {name: str(name).replace("_", " ") for name in given}
+    else:
+        names = checked_names(owner, "categories", given)
+        made = {name: name.replace("_", " ") for name in names}
     if made and all(isinstance(text, str) and text for pair in made.items() for text in pair):
         return made
     msg = f"{owner}: categories must be names, or names and what they mean, not {given!r:.80}"

@@ -153,8 +153,8 @@ class EntityDetector(ConversationGuard):
         }
         self._threshold = threshold
         known = PRESIDIO_ENTITIES if analyzer is not None else ENTITIES
-        named = known if entities is None else tuple(entities)
-        self._kinds = checked_names(owner, "entities", named)
+        named = known if entities is None else checked_names(owner, "entities", entities)
+        self._kinds = frozenset(named)
         refuse_if(owner, {**problems, "entities: name at least one kind": not self._kinds})
         self._method: Method = method
         self._language = language

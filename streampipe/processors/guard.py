@@ -15,9 +15,9 @@ from streampipe.processors._options import checked_options
 
 __all__ = ["Check", "Guard"]
 
-Answer = bool | str | Verdict | None
+Answer = bool | str | Verdict
 Check = Callable[[str], Answer | Awaitable[Answer]]
-"""Gets a text: True and None let it leave; False, or a text that says why not, objects."""
+"""Gets a text: True lets it leave; False, or a text that says why not, objects."""
 
 
 class Guard(ConversationGuard):
@@ -51,8 +51,9 @@ class Guard(ConversationGuard):
         """Say whom to ask, and what becomes of what is objected to.
 
         Args:
-            check: gets a text. True and None let it leave; False, or a text that tells why not,
-                objects; an `ops.Verdict` says itself what becomes of the text.
+            check: gets a text. True lets it leave; False, or a text that tells why not, objects;
+                an `ops.Verdict` says itself what becomes of the text. Nothing is no answer, so a
+                forgotten `return` lets nothing leave.
             verdict: what becomes of it where `check` does not say so: "block", "retry", "replace",
                 "warn" or "raise".
             options: see `CheckOptions`.
@@ -72,7 +73,7 @@ class Guard(ConversationGuard):
             said = await said
         detail = {"place": asked.place}
         match said:
-            case None | True:
+            case True:
                 return None
             case False:
                 return Objection("the text was not allowed", detail)
@@ -84,5 +85,6 @@ class Guard(ConversationGuard):
                     return None
                 reason = said.reason or "the text was not allowed"
                 return Objection(reason, detail, action, said.text)
-        msg = f"check returned {type(said).__name__}; give True, None, False, a reason or a Verdict"
+        what = "nothing" if said is None else type(said).__name__
+        msg = f"check returned {what}; return True to let it leave, False, a reason or a Verdict"
         raise UnfitError(msg)

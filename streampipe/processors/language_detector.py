@@ -106,13 +106,13 @@ class LanguageDetector(ConversationGuard):
             },
         )
         super().__init__(**options)
-        named = [languages] if isinstance(languages, str) else languages
-        self._allowed = checked_names(owner, "languages", named)
-        self._shown = ", ".join(dict.fromkeys(named))
+        named = checked_names(owner, "languages", languages)
+        self._allowed = frozenset(named)
+        self._shown = ", ".join(named)
         refuse_if(owner, {"languages: name at least one, such as 'en'": not self._allowed})
         self._threshold = threshold
         self._least = min_letters
-        target = next(iter(named)) if translate_to is None else translate_to
+        target = named[0] if translate_to is None else translate_to
         self._detect = _detector(owner, detect, self._allowed)
         self._translation = _translation(owner, translator, target, model_settings)
 
@@ -149,8 +149,10 @@ def _detector(owner: str, detect: Detector | None, languages: frozenset[str]) ->
     local, known = local_detector(owner)
     unknown = languages - known
     if unknown:
-        names = ", ".join(sorted(known))
-        msg = f"{owner}: languages: {min(unknown)!r} is not known; known: {names}"
+        first = min(unknown)
+        base = first.lower().replace("_", "-").partition("-")[0]
+        names = repr(base) if base in known else ", ".join(sorted(known))
+        msg = f"{owner}: languages: {first!r:.80} is not known; known: {names}"
         raise ConfigurationError(msg)
     return local
 

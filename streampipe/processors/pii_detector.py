@@ -103,7 +103,7 @@ class PIIDetector(TextGuard):
     @checked_options
     def __init__(
         self,
-        types: Collection[DataType] | None = None,
+        types: DataType | Collection[DataType] | None = None,
         *,
         strategy: Strategy = "redact",
         method: Method | None = None,
@@ -163,7 +163,7 @@ class PIIDetector(TextGuard):
         """
         if types is None:
             return list(DATA_TYPES)
-        names = checked_names(self._owner, "types", types)
+        names = frozenset(checked_names(self._owner, "types", types))
         if not names or names - DATA_TYPES.keys():
             wrong = ", ".join(sorted(map(repr, names - DATA_TYPES.keys()))) or "none"
             msg = f"{self._owner}: types must be some of {', '.join(DATA_TYPES)}, not {wrong:.80}"

@@ -74,7 +74,8 @@ class ToolCallFilter(Processor):
         """
         name = type(self).__name__
         self.id = id
-        self._exclude = None if exclude is None else checked_names(name, "exclude", exclude)
+        named = None if exclude is None else checked_names(name, "exclude", exclude)
+        self._exclude = None if named is None else frozenset(named)
         if self._exclude is not None and not self._exclude:
             msg = f"{name}: exclude names no tool; give their names, or None for every tool"
             raise ConfigurationError(msg)

@@ -99,8 +99,9 @@ class ToolCallGuard(Processor):
         owner = type(self).__name__
         self.id = id
         self.on_violation = on_violation
-        self._allow = None if allow is None else checked_names(owner, "allow", allow)
-        self._deny = checked_names(owner, "deny", deny)
+        named = None if allow is None else checked_names(owner, "allow", allow)
+        self._allow = None if named is None else frozenset(named)
+        self._deny = frozenset(checked_names(owner, "deny", deny))
         self._checks = _by_tool(owner, "check", check)
         self._limits: dict[str, int] = _by_tool(owner, "max_calls_per_tool", max_calls_per_tool)
         self._max_calls = max_calls

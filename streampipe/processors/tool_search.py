@@ -75,7 +75,7 @@ class ToolSearch(Processor):
         """
         self.id = id
         self._tools = _by_name(tools)
-        shown = checked_names("ToolSearch", "always", always)
+        shown = frozenset(checked_names("ToolSearch", "always", always))
         for name in sorted(shown):
             if name not in self._tools:
                 msg = f"ToolSearch: always names {name!r}; the tools are {', '.join(self._tools)}"

@@ -166,7 +166,8 @@ def test_a_replaced_window_leaves_in_its_place() -> None:
         (KeyError("secret"), "KeyError on text-delta"),
         (ModelConnectionError("no route"), "ModelConnectionError on text-delta"),
         (asyncio.CancelledError(), "that it waited for was cancelled"),
-        ("yes", "check gave str; give a Verdict, True, False or None"),
+        ("yes", "check gave str; give a Verdict, True or False"),
+        (None, "check gave NoneType; give a Verdict, True or False"),
         (1, "check gave int"),
     ],
 )

@@ -149,7 +149,7 @@ async def fine(_: str) -> dict[str, float]:
         (["a"], {}, "exactly one"),
         (["a"], {"check": fine, "model": ScriptedModel([])}, "exactly one"),
         ([], {"check": fine}, "categories"),
-        ("a", {"check": fine}, "categories"),
+        ("", {"check": fine}, "categories"),
         ({"a": ""}, {"check": fine}, "categories"),
         ([1], {"check": fine}, "categories"),
         (["a"], {"check": fine, "threshold": 1.5}, "threshold"),

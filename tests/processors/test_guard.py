@@ -17,7 +17,7 @@ from streampipe import operators as ops
 from streampipe.contracts import ProcessorViolation
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.operators import Verdict
-from streampipe.processors import Guard
+from streampipe.processors import Guard, ModerationProcessor
 from streampipe.testing import (
     ScriptedModel,
     call,
@@ -175,6 +175,16 @@ def nonsense(_: str) -> Any:
     return 3
 
 
+def forgotten(text: str) -> Any:
+    """Has no `return`."""
+    len(text)
+
+
+async def scores(_: str) -> dict[str, float]:
+    """Scores what nobody has asked about."""
+    return {"So.": 0.1}
+
+
 UNANSWERED = [
     pytest.param(broken, {}, "OSError", OSError, id="raises"),
     pytest.param(late, {"timeout": 2}, "within 2 s", TimeoutError, id="late"),
@@ -300,7 +310,7 @@ async def test_the_last_message_only() -> None:
     ("said", "text", "blocked"),
     [
         (True, "So.", False),
-        (None, "So.", False),
+        (None, "", True),
         (False, "", True),
         ("why", "", True),
         ("", "", True),
@@ -309,10 +319,39 @@ async def test_the_last_message_only() -> None:
     ],
 )
 async def test_what_a_check_may_say(said: Any, text: str, blocked: bool) -> None:  # noqa: FBT001
-    """An empty reason objects too; a verdict says itself what becomes of the text."""
+    """An empty reason objects too, and a forgotten `return`; a verdict says what becomes of it."""
     agent = Agent(model=ScriptedModel([["So."]]), output_processors=[Guard(lambda _: said)])
     result = await agent.generate("Well?")
     assert (result.text, result.tripwire is not None) == (text, blocked)
+
+
+@pytest.mark.parametrize(
+    ("guard", "words"),
+    [
+        (Guard(forgotten), "check returned nothing; return True to let it leave"),
+        (ModerationProcessor(check=nonsense), "give an async function"),
+        (
+            ModerationProcessor(check=scores),
+            "a score of what is no category; categories: harassment",
+        ),
+        (Guard(broken), None),
+    ],
+    ids=["forgotten", "plain", "unknown", "theirs"],
+)
+async def test_whoever_runs_it_is_told_what_is_wrong_with_the_check(
+    guard: Any, words: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In our words, which quote no text, and in the log alone; of others' the class is told."""
+    agent = Agent(model=ScriptedModel([["So."]]), output_processors=[guard])
+    result = await agent.generate("Well?")
+    assert result.tripwire is not None
+    logged = caplog.messages[0]
+    if words is None:
+        assert "OSError" in logged
+        assert "no service" not in logged
+    else:
+        assert words in logged
+        assert words not in f"{result.tripwire}"
 
 
 async def test_a_json_result_that_is_replaced_by_json_stays_json() -> None:

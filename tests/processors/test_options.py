@@ -7,7 +7,7 @@ from typing import Any, get_type_hints
 
 import pytest
 
-from streampipe import processors
+from streampipe import Agent, processors
 from streampipe.contracts import Processor
 from streampipe.errors import ConfigurationError
 from streampipe.processors import (
@@ -15,6 +15,7 @@ from streampipe.processors import (
     Guard,
     SmoothStream,
 )
+from streampipe.testing import ScriptedModel, call
 
 SHELF: dict[str, type[Any]] = {
     name: each
@@ -91,3 +92,12 @@ def test_the_signature_stays_for_editors_and_for_the_registry() -> None:
     assert list(inspect.signature(SmoothStream).parameters) == ["delay", "by", "id"]
     assert "delay" in get_type_hints(SmoothStream.__init__)
     assert "window" not in inspect.signature(Guard).parameters
+
+
+async def test_one_name_needs_no_list() -> None:
+    """As with `covers` and `presets`, everywhere."""
+    personal = processors.PIIDetector("email", method="placeholder")
+    model = ScriptedModel([["Ask ada@example.com."], [call("pay")]], repeat=True)
+    agent = Agent(model=model, output_processors=[personal, processors.ToolCallGuard(deny="pay")])
+    assert (await agent.generate("Whom?")).text == "Ask [EMAIL]."
+    assert (await agent.generate("Pay.")).tripwire is not None

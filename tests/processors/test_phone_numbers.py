@@ -184,7 +184,7 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     ("options", "told"),
     [
         ({"phone_regions": ["XX", "de"]}, "phone_regions takes codes .*, such as BR.*'XX', 'de'"),
-        ({"phone_regions": "US"}, "phone_regions must be a list of names, not 'US'"),
+        ({"phone_regions": ""}, "phone_regions must be a list of names, not ''"),
         ({"phone_regions": [1]}, "phone_regions must be a list of names"),
         ({"types": ["card"], "phone_regions": ["US"]}, "phone_regions is for types with 'phone'"),
     ],

@@ -403,7 +403,7 @@ async def test_runs_at_once_share_nothing() -> None:
     [
         ({"types": ["name"]}, "types must be some of email, phone, .*, not 'name'"),
         ({"types": []}, "types must be some of .*, not none"),
-        ({"types": "email"}, "types must be a list of names, not 'email'"),
+        ({"types": b"email"}, "types must be a list of names"),
         ({"strategy": "hide"}, "strategy must be one of redact, block, warn, filter, not 'hide'"),
         ({"method": "hide"}, "method must be one of mask, hash, remove, placeholder, not 'hide'"),
         ({"method": ["mask"]}, "method must be one of mask"),

@@ -181,7 +181,7 @@ async def test_one_instance_serves_two_runs_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"exclude": "a"}, "exclude must be a list of names, not 'a'"),
+        ({"exclude": ""}, "exclude must be a list of names, not ''"),
         ({"exclude": [1]}, r"exclude must be a list of names, not \[1\]"),
         ({"exclude": []}, "exclude names no tool"),
         ({"after": 0}, "after must be a whole number of 1 or more, not 0"),

@@ -300,7 +300,7 @@ async def test_runs_at_once_count_by_themselves() -> None:
     ("options", "told"),
     [
         ({}, "give allow, deny, check, max_calls or max_calls_per_tool"),
-        ({"deny": "pay"}, "deny must be a list of names, not 'pay'"),
+        ({"deny": ["pay", ""]}, "deny must be a list of names"),
         ({"allow": [1]}, "allow must be a list of names"),
         ({"allow": ["a"], "strategy": "warn"}, "strategy must be one of block, retry, not 'warn'"),
         ({"max_calls": 0}, "max_calls must be a whole number of 1 or more, not 0"),

@@ -257,7 +257,7 @@ def test_a_text_that_says_nothing_else_is_better(more: list[str], word: str) -> 
         ([clock, clock], {}, r"tools\[1\]: the name 'clock' is taken"),
         ([Named("search_tools", "")], {}, r"tools\[0\]: the name 'search_tools' is taken"),
         ([clock], {"top_k": 0}, "top_k must be a whole number of 1 or more, not 0"),
-        ([clock], {"always": "clock"}, "always must be a list of names, not 'clock'"),
+        ([clock], {"always": [""]}, "always must be a list of names"),
         ([clock], {"always": ["watch"]}, "always names 'watch'; the tools are clock"),
         ([clock], {"always": ["clock"]}, "nothing is left to search"),
     ],
