@@ -33,9 +33,12 @@ def shelf() -> dict[str, type[Any]]:
 
 
 def stands_in(kind: type[Any]) -> str:
-    """The lists that a processor may stand in; an operator stands among those of the output."""
+    """The lists that a processor may stand in; an operator stands among those of the output.
+
+    What acts on errors stands among those for errors, where its other hooks run too.
+    """
     lists = [name for name, hooks in LISTS.items() if any(hasattr(kind, h) for h in hooks)]
-    return ", ".join(lists) or "output"
+    return "error" if "error" in lists else ", ".join(lists) or "output"
 
 
 def table() -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
-from pydantic_core import from_json, to_json
+from pydantic_core import PydanticSerializationError, from_json, to_json
 
 from streampipe.chunks import Chunk, ObjectChunk, TextDelta
 from streampipe.contracts import OutputSchema
@@ -34,7 +34,7 @@ class StructuredOutput:
         self._adapter: TypeAdapter[Any] | None = None
         self._validator: Any = None
         if isinstance(wanted, Mapping):
-            self.schema = OutputSchema(str(wanted.get("title") or "answer"), dict(wanted))
+            self.schema = OutputSchema(str(wanted.get("title") or "answer"), _json_ready(wanted))
             self._validator = _validator_of(self.schema.schema)
             return
         try:
@@ -86,6 +86,25 @@ class StructuredOutput:
         )
         msg = f"structured output: the answer does not fit {self.schema.name}: {places}"
         return StructuredOutputError(msg)
+
+
+def _json_ready(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON schema, which holds JSON alone.
+
+    Raises:
+        ConfigurationError: it holds something else, such as the type that was meant.
+    """
+    for key, value in schema.items():
+        try:
+            to_json({key: value})
+        except (PydanticSerializationError, ValueError) as error:
+            kind = value.__name__ if isinstance(value, type) else type(value).__name__
+            msg = (
+                f"structured_output: a JSON schema holds JSON alone, and {key!r:.80} is {kind}; "
+                "give a type itself, such as a pydantic model, and no dict of types"
+            )
+            raise ConfigurationError(msg) from error
+    return dict(schema)
 
 
 def _validator_of(schema: dict[str, Any]) -> Any:

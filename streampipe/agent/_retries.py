@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import Any
 
 from streampipe.abort import TripWire
@@ -13,6 +14,12 @@ from streampipe.errors import ModelError, StructuredOutputError
 from streampipe.models._clock import pause_before
 from streampipe.operators._hooks import process_api_error
 from streampipe.operators._scope import Bound, Scope
+
+log = logging.getLogger("streampipe")
+NO_BUDGET = (
+    "processor %r asked for another answer, but the agent has no retries: the run is blocked; "
+    "give it max_processor_retries"
+)
 
 
 class ApiRetry(TripWire):
@@ -105,6 +112,8 @@ class Retries:
         """
         if not isinstance(wire, BrokenRetry):
             if not wire.retry or not self._left():
+                if wire.retry and not self._spec.max_retries:
+                    log.warning(NO_BUDGET, wire.processor_id)
                 raise wire
             self._scope.retry_count += 1
         self._result.retries += 1

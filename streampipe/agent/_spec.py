@@ -230,10 +230,29 @@ def processor_list(
         if isinstance(element, type):
             check_processor_shape(element, hooks, place)
         check_called(element, place)
+        _check_no_slip(element, place)
         if STREAM_OPERATOR in hooks and is_operator(element):
             continue
         check_processor_shape(element, hooks, place)
     return list(value)
+
+
+def _check_no_slip(element: Any, place: str) -> None:
+    """Refuse what is easily put in a list of processors, and says nothing there.
+
+    Raises:
+        ConfigurationError: it is a list, the name of a processor, or an async function; the message
+            says what to write.
+    """
+    hint = None
+    if isinstance(element, list | tuple):
+        hint = "is a list in the list; write its elements out: [*first, *second]"
+    elif isinstance(element, str):
+        hint = "is a text; processors_from of streampipe.processors makes processors of one"
+    elif inspect.iscoroutinefunction(element):
+        hint = "is an async function; Guard of streampipe.processors makes a processor of one"
+    if hint is not None:
+        raise ConfigurationError(f"{place}: {element!r:.80} {hint}")
 
 
 def check_no_operator(value: Any, where: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 import sys
+import traceback
 from collections.abc import Iterable
 from importlib.metadata import version
 from pathlib import Path
@@ -82,6 +84,10 @@ def run(
     prompt: Annotated[str, typer.Argument(help="What to ask it.")],
     *,
     processors: Processors = None,
+    context: Annotated[
+        list[str] | None,
+        typer.Option(help="A value of the request context, as KEY=VALUE; may be given again."),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print wire chunks, one a line.")] = False,
 ) -> None:
     """Ask an agent and print its answer while it streams.
@@ -89,8 +95,9 @@ def run(
     Ends with 1 when the run failed, 3 when a processor blocked it.
     """
     found = _equipped(_agent(agent), processors)
+    values = _context(context or [])
     try:
-        code = asyncio.run(_run(found, prompt, json=json))
+        code = asyncio.run(_run(found, prompt, values, json=json))
     except StreampipeError as error:
         _complain(error)
         if isinstance(error, OperatorError) and error.__cause__ is not None:
@@ -100,8 +107,23 @@ def run(
     raise typer.Exit(code)
 
 
-async def _run(agent: Agent, prompt: str, *, json: bool) -> int:
-    async with agent.stream(prompt) as stream:
+def _context(pairs: list[str]) -> dict[str, str]:
+    """The request context.
+
+    Raises:
+        typer.Exit: one is no pair; standard error says so.
+    """
+    values: dict[str, str] = {}
+    for pair in pairs:
+        key, sign, value = pair.partition("=")
+        if not key or not sign:
+            raise _misuse(f"--context takes KEY=VALUE, not {pair!r:.80}")
+        values[key] = value
+    return values
+
+
+async def _run(agent: Agent, prompt: str, context: dict[str, str], *, json: bool) -> int:
+    async with agent.stream(prompt, request_context=context) as stream:
         async for chunk in stream:
             if json:
                 sys.stdout.buffer.write(chunk_to_json(chunk) + b"\n")
@@ -262,6 +284,8 @@ def _agent(place: str) -> Agent:
         if not f"{module_name}.".startswith(f"{error.name}."):
             raise _misuse(f"{module_name} imports {error.name!r}, which is not there") from error
         raise _misuse(f"{place}: no module {error.name!r} (looked in {Path.cwd()} too)") from error
+    except ConfigurationError as error:
+        raise _misuse(f"{_line_of(error, module_name)}{error}") from error
     if not hasattr(module, name):
         agents = [key for key, value in vars(module).items() if isinstance(value, Agent)]
         raise _misuse(
@@ -269,8 +293,17 @@ def _agent(place: str) -> Agent:
         )
     found: Any = getattr(module, name)
     if not isinstance(found, Agent):
-        raise _misuse(f"{place}: {name!r} is a {type(found).__name__}, not an Agent")
+        hint = f"; write {name} = ...() in the module" if callable(found) else ""
+        raise _misuse(f"{place}: {name!r} is a {type(found).__name__}, not an Agent{hint}")
     return found
+
+
+def _line_of(error: Exception, module_name: str) -> str:
+    """Where in a module an error came up, as `file:line: `; nothing if that is not known."""
+    frames = traceback.extract_tb(error.__traceback__)
+    tail = f"{module_name.replace('.', os.sep)}.py"
+    own = [frame for frame in frames if frame.filename.endswith(tail)]
+    return f"{own[-1].filename}:{own[-1].lineno}: " if own else ""
 
 
 def _misuse(message: str) -> typer.Exit:

@@ -72,14 +72,15 @@ class SideBySide(ConversationGuard):
             ConfigurationError: there are fewer than two, one is no such guard, two share an id, or
                 an option is none of its values.
         """
-        least = 2
-        if len(guards) < least:
-            raise ConfigurationError(f"SideBySide: takes two guards or more, not {len(guards)}")
         for guard in guards:
             asks = isinstance(guard, CheckGuard)
             if not asks or type(guard).stream_operator is not CheckGuard.stream_operator:
                 msg = f"SideBySide: takes guards that ask and do nothing else, not {guard!r:.80}"
-                raise ConfigurationError(msg)
+                hint = "; write SideBySide(*guards)" if isinstance(guard, list | tuple) else ""
+                raise ConfigurationError(msg + hint)
+        least = 2
+        if len(guards) < least:
+            raise ConfigurationError(f"SideBySide: takes two guards or more, not {len(guards)}")
         names = [guard.id for guard in guards]
         if len(set(names)) < len(names):
             raise ConfigurationError(f"SideBySide: two guards share an id: {', '.join(names)}")

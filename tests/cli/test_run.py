@@ -180,6 +180,60 @@ def test_what_an_operator_s_function_raised_is_told_with_its_text(
     assert "because of KeyError: 'what the function says'" in ran.stderr
 
 
+SCOPED = """
+from streampipe import Agent
+from streampipe.contracts import Processor
+from streampipe.testing import ScriptedModel
+
+class Greeter(Processor):
+    id = "greeter"
+
+    def process_output_stream(self, args):
+        if args.part.type == "text-delta":
+            args.part.text = f"Hello {args.request_context.get('user')}"
+        return args.part
+
+agent = Agent(model=ScriptedModel([["."]]), output_processors=[Greeter()])
+build = lambda: agent
+"""
+
+
+def test_values_of_the_request_context_are_given(command: RunCommand, tmp_path: Path) -> None:
+    """As text, and with any sign in them; else an agent that needs one could not be run."""
+    (tmp_path / "scoped.py").write_text(SCOPED, encoding="utf-8")
+    ran = command("run", "scoped:agent", "hi", "--context", "user=a=b", "--context", "plan=free")
+    assert (ran.exit_code, ran.stdout) == (0, "Hello a=b\n")
+    for wrong in ("user", "=ada"):
+        ran = command("run", "scoped:agent", "hi", "--context", wrong)
+        told = f"streampipe: --context takes KEY=VALUE, not {wrong!r}\n"
+        assert (ran.exit_code, ran.stderr) == (2, told)
+
+
+def test_a_function_that_makes_an_agent_is_refused_with_what_to_write(
+    command: RunCommand, tmp_path: Path
+) -> None:
+    """The command calls nothing of the module's."""
+    (tmp_path / "built.py").write_text(SCOPED, encoding="utf-8")
+    ran = command("run", "built:build", "hi")
+    assert ran.exit_code == 2
+    assert "'build' is a function, not an Agent; write build = ...() in the module" in ran.stderr
+
+
+def test_an_agent_that_cannot_be_made_is_told_in_a_line(
+    command: RunCommand, tmp_path: Path
+) -> None:
+    """With where in the module that is, and no traceback."""
+    (tmp_path / "classy.py").write_text(
+        "from streampipe import Agent\nfrom streampipe.processors import PIIDetector\n"
+        "agent = Agent(model='openai/x', output_processors=[PIIDetector])\n",
+        encoding="utf-8",
+    )
+    ran = command("run", "classy:agent", "hi")
+    assert ran.exit_code == 2
+    assert "classy.py:3: output_processors[0]: PIIDetector is a class" in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
 def test_it_tells_its_version(command: RunCommand) -> None:
     """That of the installed library, and nothing else."""
     ran = command("--version")

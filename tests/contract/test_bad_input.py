@@ -37,6 +37,11 @@ def passes(args: Any) -> Any:
     return args.part
 
 
+async def passes_later(text: str) -> bool:
+    """A check, and no processor."""
+    return bool(text)
+
+
 def untyped(word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201 - the point of it
     """A tool without type hints."""
     return word
@@ -85,6 +90,18 @@ OPTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
     "class for a processor": ({"output_processors": [Guard]}, ["Guard is a class", "Guard()"]),
     "no processor at all": ({"output_processors": [7]}, ["output_processors[0]", "7", "'id'"]),
+    "list in a list": (
+        {"output_processors": [[GUARD]]},
+        ["output_processors[0]", "a list in the list", "[*first, *second]"],
+    ),
+    "name of a processor": (
+        {"input_processors": ["redact:pii"]},
+        ["input_processors[0]", "'redact:pii' is a text", "processors_from"],
+    ),
+    "async function for a processor": (
+        {"output_processors": [passes_later]},
+        ["output_processors[0]", "passes_later", "an async function", "Guard"],
+    ),
     "two processors with one id": (
         {"output_processors": [GUARD, TWIN]},
         ["'guard'", "output_processors", "give each its own id"],
@@ -117,6 +134,10 @@ OPTIONS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "wrong tool_concurrency": ({"tool_concurrency": "2"}, ["tool_concurrency", "'2'"]),
     "wrong instructions": ({"instructions": 7}, ["instructions must be a string", "7"]),
     "structured output of no type": ({"structured_output": 7}, ["structured_output", "7"]),
+    "structured output in a dict": (
+        {"structured_output": {"schema": Guard}},
+        ["structured_output", "'schema' is Guard", "give a type itself"],
+    ),
     "condition of no function": ({"stop_when": 7}, ["stop_when must be a function", "7"]),
     "wrong tool choice": ({"tool_choice": "some"}, ["tool_choice must be 'auto'", "'some'"]),
     "wrong names of tools": ({"active_tools": [7]}, ["active_tools must be a list of names"]),

@@ -366,6 +366,19 @@ async def test_6_abort_with_retry_without_budget_is_a_block(run: Runner, hook: s
         assert balanced(seen.chunks)
 
 
+@pytest.mark.parametrize("budget", [None, 1])
+async def test_6_a_retry_without_any_budget_is_told_in_the_log(
+    run: Runner, caplog: pytest.LogCaptureFixture, budget: int | None
+) -> None:
+    """Else a guard that asks for another answer seems to do no more than block."""
+    options: dict[str, Any] = {} if budget is None else {"max_processor_retries": budget}
+    agent = guarded("process_output_step", reject, script=[["one"]] * 3, **options)
+    await run(agent)
+    told = [message for message in caplog.messages if "max_processor_retries" in message]
+    assert len(told) == (budget is None)
+    assert all(message.startswith("processor 'guard' asked for another") for message in told)
+
+
 # --- the budget -------------------------------------------------------------------------------
 
 
