@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 from streampipe import processors
 from streampipe.contracts import Processor
@@ -29,6 +32,17 @@ def guards() -> set[str]:
 def test_every_guard_has_a_row_and_every_row_is_a_guard() -> None:
     """A guard that nobody is told of is not chosen; a row of nothing misleads."""
     assert sorted(ROWS) == sorted(guards())
+
+
+def test_every_option_of_guards_that_ask_has_a_row() -> None:
+    """Editors show no more of them than `**options`."""
+    rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| [^|]* \| ([^|]*) \|$", TEXT, re.MULTILINE)
+    told = {name: else_ for names, else_ in rows for name in re.findall(r"\w+", names)}
+    assert told.keys() == get_type_hints(processors.ClassifierOptions).keys()
+    parameters = inspect.signature(CheckGuard.__init__).parameters
+    for name in parameters.keys() & told.keys() - {"id"}:
+        (first,) = re.findall(r"^`([^`]*)`", told[name])
+        assert ast.literal_eval(first) == parameters[name].default, name
 
 
 def test_every_row_says_what_the_guard_cannot_see() -> None:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
         RedisStore,
         SQLiteStore,
     )
+    from streampipe.processors._check_guard import CheckOptions, GuardOptions, WindowOptions
     from streampipe.processors._known import KnownProcessor
     from streampipe.processors._registry import ProcessorLists, known_processors, processors_from
     from streampipe.processors.batch_parts import BatchParts
-    from streampipe.processors.classifier_processor import ClassifierProcessor
+    from streampipe.processors.classifier_processor import ClassifierOptions, ClassifierProcessor
     from streampipe.processors.context_length_recovery import ContextLengthRecovery
     from streampipe.processors.cost_guard import CostGuard
     from streampipe.processors.entity_detector import Entity, EntityDetector
@@ -59,12 +60,15 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
         {
             "BatchParts": "streampipe.processors.batch_parts",
             "CacheStore": "streampipe.processors._cache_stores",
+            "CheckOptions": "streampipe.processors._check_guard",
+            "ClassifierOptions": "streampipe.processors.classifier_processor",
             "ClassifierProcessor": "streampipe.processors.classifier_processor",
             "ContextLengthRecovery": "streampipe.processors.context_length_recovery",
             "CostGuard": "streampipe.processors.cost_guard",
             "Entity": "streampipe.processors.entity_detector",
             "EntityDetector": "streampipe.processors.entity_detector",
             "Guard": "streampipe.processors.guard",
+            "GuardOptions": "streampipe.processors._check_guard",
             "HISTORY_RULES": "streampipe.processors.provider_history_compat",
             "HistoryRule": "streampipe.processors.provider_history_compat",
             "KnownProcessor": "streampipe.processors._known",
@@ -95,6 +99,7 @@ else:  # type checkers would take a `__getattr__` for a licence to any name
             "ToolResultLimiter": "streampipe.processors.tool_result_limiter",
             "ToolSearch": "streampipe.processors.tool_search",
             "UnicodeNormalizer": "streampipe.processors.unicode_normalizer",
+            "WindowOptions": "streampipe.processors._check_guard",
             "known_processors": "streampipe.processors._registry",
             "processors_from": "streampipe.processors._registry",
         },
@@ -106,12 +111,15 @@ __all__ = [
     "MODERATION_CATEGORIES",
     "BatchParts",
     "CacheStore",
+    "CheckOptions",
+    "ClassifierOptions",
     "ClassifierProcessor",
     "ContextLengthRecovery",
     "CostGuard",
     "Entity",
     "EntityDetector",
     "Guard",
+    "GuardOptions",
     "HistoryRule",
     "KnownProcessor",
     "LanguageDetector",
@@ -139,6 +147,7 @@ __all__ = [
     "ToolResultLimiter",
     "ToolSearch",
     "UnicodeNormalizer",
+    "WindowOptions",
     "known_processors",
     "processors_from",
 ]
