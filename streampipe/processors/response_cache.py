@@ -78,8 +78,9 @@ class ResponseCache(Processor):
     Requests are equal when prompt, model (its class, provider and id), settings, provider options,
     tools, tool choice, schema and scope are. Without `scope`, answers are given to everybody.
 
-    A replay passes the output processors again, as the model's chunks with their pauses left out,
-    and counts no tokens, since it costs none. It is the answer of one step: calls of your tools are
+    Kept is what the model said, with what the output processors take out of it for the client. A
+    replay passes them again, as the model's chunks with their pauses left out, and counts no tokens
+    of its own; whoever these ask is asked again. It is the answer of one step: calls of your tools are
     run again, since their results belong to the conversation, while results of the provider's tools
     are part of the answer. `step.provider_metadata[id]["key"]` tells that a step was replayed, and
     what `forget` takes.
