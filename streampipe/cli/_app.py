@@ -25,7 +25,7 @@ from streampipe.chunks import Chunk, ErrorChunk, TextDelta, TripwireChunk, Tripw
 from streampipe.cli._demo import play
 from streampipe.cli._doctor import LIMIT, CheckResult, check_provider, show_results
 from streampipe.cli._processors import print_processors, show_processors, with_processors
-from streampipe.cli._replay import PROTOCOLS, replay_rows, show_rows
+from streampipe.cli._replay import PROTOCOLS, replay_rows, show_rows, why_unread
 from streampipe.errors import ConfigurationError, OperatorError, StreampipeError
 from streampipe.wire import chunk_to_json
 
@@ -157,10 +157,14 @@ def replay(
     decoder = PROTOCOLS.get(protocol)
     if decoder is None:
         raise _misuse(f"unknown protocol {protocol!r}; known: {', '.join(PROTOCOLS)}")
+    data = file.read_bytes()
+    unread = why_unread(data, protocol)
+    if unread is not None:
+        raise _misuse(f"{file}: {unread}")
     found = _agent(agent) if agent else Agent(id="replay", model=None)
     found = _equipped(found, processors, is_replay=True)
     try:
-        rows = asyncio.run(replay_rows(found, file.read_bytes(), decoder))
+        rows = asyncio.run(replay_rows(found, data, decoder))
     except StreampipeError as error:
         _complain(error)
         raise typer.Exit(FAILED) from error

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from streampipe.agent import Agent
-from streampipe.chunks import Chunk, ToolCall
+from streampipe.chunks import Chunk, RawChunk, ResponseMetadata, ToolCall
 from streampipe.cli._lines import style_of, summary
 from streampipe.contracts import ModelRequest, ToolContext
 from streampipe.models._anthropic_decoder import AnthropicDecoder
@@ -28,6 +28,9 @@ PROTOCOLS: dict[str, Callable[[], Decoder]] = {
     "openai-chat": ChatDecoder,
     "openai-responses": ResponsesDecoder,
 }
+
+SAYS_NOTHING = (ResponseMetadata, RawChunk)
+"""What a decoder also makes of events that it does not know."""
 
 Row = tuple[list[Chunk], list[Chunk]]
 """What came from the model, and what the client got on account of it."""
@@ -96,6 +99,20 @@ async def replay_rows(agent: Agent, data: bytes, decoder: Callable[[], Decoder])
         max_steps=1,
     ).into(to_client)
     return rows
+
+
+def why_unread(data: bytes, protocol: str) -> str | None:
+    """Of which other protocol a recording is; None if that is not what is wrong with it."""
+
+    def says_something(decoder: Callable[[], Decoder]) -> bool:
+        return any(not isinstance(chunk, SAYS_NOTHING) for chunk in _events(data, decoder))
+
+    if says_something(PROTOCOLS[protocol]):
+        return None
+    others = [name for name, decoder in PROTOCOLS.items() if says_something(decoder)]
+    if not others:  # the run tells what is wrong
+        return None
+    return f"there is no event of {protocol} in it; it reads as {' or '.join(others)}"
 
 
 def _events(data: bytes, decoder: Callable[[], Decoder]) -> list[Chunk]:

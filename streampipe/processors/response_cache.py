@@ -80,10 +80,10 @@ class ResponseCache(Processor):
 
     Kept is what the model said, with what the output processors take out of it for the client. A
     replay passes them again, as the model's chunks with their pauses left out, and counts no tokens
-    of its own; whoever these ask is asked again. It is the answer of one step: calls of your tools are
-    run again, since their results belong to the conversation, while results of the provider's tools
-    are part of the answer. `step.provider_metadata[id]["key"]` tells that a step was replayed, and
-    what `forget` takes.
+    of its own; whoever these ask is asked again. It is the answer of one step: calls of your tools
+    are run again, since their results belong to the conversation, while results of the provider's
+    tools are part of the answer. `step.provider_metadata[id]["key"]` tells that a step was
+    replayed, and what `forget` takes.
 
     Answers are stored when their run has ended well, by the `finish` chunk: none of a run that was
     blocked, failed or cancelled, no rejected attempt, none that is cut or filtered (those with

@@ -160,6 +160,21 @@ def test_an_unknown_protocol_ends_with_2(command: RunCommand, recorded: Any) -> 
     assert ran.stderr == f"streampipe: unknown protocol 'morse'; known: {known}\n"
 
 
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("other", PROTOCOLS)
+def test_a_recording_of_another_protocol_ends_with_2(
+    command: RunCommand, recorded: Any, protocol: ProtocolName, other: ProtocolName
+) -> None:
+    """It is not read as an empty answer; the message says which protocol it is of."""
+    events = PROTOCOLS[protocol].wire.events(turn("Hello"), 0, "m", usage=True)
+    file = recorded(b"".join(event for event in events if isinstance(event, bytes)))
+    ran = command("replay", file, "--protocol", other)
+    assert ran.exit_code == (0 if other == protocol else 2)
+    if other != protocol:
+        told = f"there is no event of {other} in it; it reads as {protocol}\n"
+        assert ran.stderr == f"streampipe: {file}: {told}"
+
+
 def test_a_bad_agent_ends_with_2(command: RunCommand, module: str, recorded: Any) -> None:
     """As for `run`."""
     ran = command("replay", recorded(SECRET), *PROTOCOL, "--agent", f"{module}:number")
