@@ -24,6 +24,7 @@ from streampipe.processors._known import (
     option_names,
 )
 from streampipe.processors._processor_text import Written, parse, said_of
+from streampipe.processors.regex_filter import PRESETS
 
 __all__ = ["GROUP", "ProcessorLists", "known_processors", "processors_from"]
 
@@ -121,6 +122,7 @@ def _known(name: str) -> KnownProcessor:
     if not found:
         names = [*BUILT_IN, *sorted({point.name for point in installed} - BUILT_IN.keys())]
         close = difflib.get_close_matches(name, names, n=1)
+        close += [f"redact:{name}"] if name in PRESETS else []
         hint = f"; did you mean {close[0]!r}?" if close else ""
         raise ConfigurationError(f"unknown processor {name!r}{hint} (known: {', '.join(names)})")
     _check_unique(found[0], installed)
@@ -229,12 +231,17 @@ def _made(known: KnownProcessor, written: Written) -> Any:
         ConfigurationError: the argument or an option is wrong.
     """
     if known.argument and not known.argument.startswith("[") and written.argument is None:
-        raise ConfigurationError(f"{known.name} needs an argument: {known.usage}")
+        msg = f"{known.name} needs an argument: {known.usage}; it {_decapitalized(known.help)}"
+        raise ConfigurationError(msg)
     for option, _ in written.options:
         if option not in known.options:
             has = f"its options: {', '.join(known.options)}" if known.options else "it has none"
             raise ConfigurationError(f"{known.name} has no option {option!r}; {has}")
     return known.make(written.argument, **dict(written.options))
+
+
+def _decapitalized(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _is_operator(made: Any) -> bool:

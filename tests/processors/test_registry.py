@@ -367,7 +367,11 @@ REFUSED = {
     "pii email": (1, "it has to begin with a name"),
     r"pi\,i": (1, "it has to begin with a name"),
     "think, redact:": (8, "write an argument behind the colon"),
-    "think,redact": (7, "redact needs an argument: redact:PRESET+..."),
+    "think,redact": (
+        7,
+        "redact needs an argument: redact:PRESET+...; it hides what a preset finds: pii, secrets, urls",
+    ),
+    "secrets": (1, "unknown processor 'secrets'; did you mean 'redact:secrets'? (known: redact, "),
     "redact:pii;covers": (12, "an option is written as name=value"),
     "redact:pii;covers=": (12, "an option is written as name=value"),
     "redact:pii; =text": (13, "an option is written as name=value"),
