@@ -369,7 +369,7 @@ REFUSED = {
     "think, redact:": (8, "write an argument behind the colon"),
     "think,redact": (
         7,
-        "redact needs an argument: redact:PRESET+...; it hides what a preset finds: pii, secrets, urls",
+        "redact needs an argument: redact:PRESET+...; it hides what a preset finds: pii, secrets",
     ),
     "secrets": (1, "unknown processor 'secrets'; did you mean 'redact:secrets'? (known: redact, "),
     "redact:pii;covers": (12, "an option is written as name=value"),
