@@ -393,8 +393,18 @@ def _brought(source: Observable[Chunk], processor: Any) -> Flowable[Chunk]:
     """A source behind the operator that a processor brings; its state is the subscription's."""
 
     async def run(emit: Emit[Chunk]) -> None:
-        brought = BroughtOperator(Bound(processor, Scope(run_id="")))
-        await flowable(brought(source)).into(emit)
+        scope = Scope(run_id="", send=emit)
+
+        def open_(onward: Emit[Chunk], _stage: Stage) -> Opened:
+            def push(chunk: Chunk) -> Awaitable[Any] | None:
+                scope.run_id = scope.run_id or chunk.run_id  # what is written is of their run
+                return onward(chunk)
+
+            return Opened(push)
+
+        brought = BroughtOperator(Bound(processor, scope))
+        await flowable(brought(fuse(source, Stage("run", open_)))).into(emit)
+        await scope.flush()
 
     return Flowable(run)
 

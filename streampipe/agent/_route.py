@@ -131,6 +131,7 @@ class Route:
             watch: records what they do, or nothing.
         """
         self.bounds: list[Bound] = []
+        self._scope = scope
         self._watch = watch
         self._operators: list[tuple[Operator, Watched, tuple[Stage, ...]]] = []
         self._legs: list[_Leg] = []
@@ -204,6 +205,7 @@ class Route:
             try:
                 if self._last is not None:
                     await _in_step(source).into(self._last)
+                await self._scope.flush()  # what operators wrote and did not wait for
             finally:
                 for gate in self._gates:
                     gate.close(shut=left_early)

@@ -1,6 +1,7 @@
 """The contract of a processor: nine hooks, each optional, each sync or async.
 
-A processor is any object with an `id` and at least one of the hooks; no base class is needed
+A processor is any object with an `id` and at least one of the hooks, or with the operator that is
+named below in place of one; no base class is needed
 (`Processor` is there to inherit defaults from, or as a type). What each hook is promised is said
 at its args; what it may return, at its result. Every hook can end in three more ways:
 
@@ -13,7 +14,7 @@ A hook is called chunk by chunk, and nothing it has started may outlive the call
 works at a pace of its own, such as a guard that asks about one sentence while the next ones come,
 brings an operator instead: `stream_operator(args)` in place of `process_output_stream`. It is
 called once for every attempt at a step and returns an operator, which then stands in
-`output_processors` where the processor stands.
+`output_processors` where the processor stands. Both in one processor are refused.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ from streampipe.chunks import (
     ToolCallInputStart,
 )
 from streampipe.errors import ProviderStreamError
+from streampipe.messages._json import json_text, whole
 from streampipe.models._decoding import EXCERPT, CallIds, tool_call, typed
-from streampipe.models._encoding import digest_of, json_text
-from streampipe.models._surrogates import whole
+from streampipe.models._encoding import digest_of
 
 EXECUTED = {"tool_use": None, "server_tool_use": True, "mcp_tool_use": True}
 """The types of calls, and whether the provider runs them."""

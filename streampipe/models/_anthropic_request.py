@@ -25,6 +25,7 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from streampipe.messages._json import json_text, jsonable
 from streampipe.models._anthropic_schema import answer_schema, tool_schema
 from streampipe.models._encoding import (
     address_of,
@@ -32,8 +33,6 @@ from streampipe.models._encoding import (
     chosen_tool,
     file_as_text,
     is_as_signed,
-    json_text,
-    jsonable,
     left_out,
     options_of,
     own_metadata,

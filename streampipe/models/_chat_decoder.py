@@ -16,6 +16,7 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
+from streampipe.messages._json import whole
 from streampipe.models._decoding import (
     EXCERPT,
     CallIds,
@@ -28,7 +29,6 @@ from streampipe.models._decoding import (
 )
 from streampipe.models._encoding import digest_of
 from streampipe.models._failures import provider_error
-from streampipe.models._surrogates import whole
 
 REASONS: Mapping[str, str] = {
     "stop": "stop",

@@ -17,13 +17,13 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from streampipe.messages._json import json_text
 from streampipe.models._encoding import (
     base64_of,
     chosen_tool,
     data_url,
     file_as_text,
     is_as_signed,
-    json_text,
     left_out,
     options_of,
     own_metadata,

@@ -21,8 +21,9 @@ from streampipe.chunks import (
 )
 from streampipe.errors import ProviderStreamError
 from streampipe.messages import new_id
+from streampipe.messages._json import whole
 from streampipe.models import _surrogates
-from streampipe.models._surrogates import Halves, whole
+from streampipe.models._surrogates import Halves
 
 DEEPEST = 250  # lists and objects in one another; whoever walks through them needs a stack
 EXCERPT = 120  # characters of an event that an error shows

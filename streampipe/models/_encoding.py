@@ -8,8 +8,6 @@ from dataclasses import replace
 from hashlib import blake2b
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
-
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ConfigurationError
 from streampipe.messages import (
@@ -21,26 +19,9 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from streampipe.models._surrogates import all_whole, whole
+from streampipe.messages._json import whole
 
 _ADDRESSES = ("http://", "https://", "gs://", "data:")
-
-
-def json_text(value: Any) -> str:
-    """A value of any kind as JSON text: what JSON has no form for is written as its string."""
-    try:
-        return to_json(value, fallback=str, bytes_mode="base64").decode()
-    except PydanticSerializationError:  # half a character, it may be, which UTF-8 has no form for
-        return to_json(jsonable(value)).decode()
-
-
-def jsonable(value: Any) -> Any:
-    """A value of any kind as JSON has it: what it has no form for, as its string."""
-    try:
-        made = to_jsonable_python(value, fallback=str, bytes_mode="base64")
-    except UnicodeEncodeError:  # in the name of a field
-        made = to_jsonable_python(all_whole(value), fallback=str, bytes_mode="base64")
-    return all_whole(made)
 
 
 def digest_of(text: str) -> str:

@@ -22,13 +22,12 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from streampipe.messages._json import json_text, jsonable
 from streampipe.models._encoding import (
     address_of,
     base64_of,
     chosen_tool,
     is_as_signed,
-    json_text,
-    jsonable,
     left_out,
     options_of,
     own_metadata,

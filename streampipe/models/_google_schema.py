@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from streampipe.contracts import ToolSpec
 from streampipe.errors import ConfigurationError
-from streampipe.models._encoding import json_text
+from streampipe.messages._json import json_text
 
 __all__ = ["answer_schema", "tool_schema"]
 

@@ -26,11 +26,11 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.errors import IncompleteStreamError
+from streampipe.messages._json import whole
 from streampipe.models._decoding import CallIds, EventDecoder, count, typed
 from streampipe.models._encoding import digest_of
 from streampipe.models._failures import provider_error
 from streampipe.models._responses_calls import CALLS, Call
-from streampipe.models._surrogates import whole
 
 INCOMPLETE: Mapping[str, str] = {
     "max_output_tokens": "length",

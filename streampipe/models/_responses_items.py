@@ -14,14 +14,8 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
-from streampipe.models._encoding import (
-    file_as_text,
-    is_as_signed,
-    json_text,
-    left_out,
-    own_metadata,
-    sendable,
-)
+from streampipe.messages._json import json_text
+from streampipe.models._encoding import file_as_text, is_as_signed, left_out, own_metadata, sendable
 from streampipe.models._responses_calls import CALLS
 from streampipe.models._responses_outputs import Item, file_item, output_item
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from streampipe.errors import ConfigurationError
 from streampipe.messages import FilePart, ToolResultPart
-from streampipe.models._encoding import address_of, data_url, json_text
+from streampipe.messages._json import json_text
+from streampipe.models._encoding import address_of, data_url
 
 Item = dict[str, Any]
 
@@ -189,7 +190,7 @@ def _text(part: ToolResultPart) -> str:
 
 def _content(part: ToolResultPart) -> list[Item] | None:
     """A result that is a list of content parts; None for every other, which goes as text."""
-    if not isinstance(part.result, list) or not part.result:
+    if not isinstance(part.result, list | tuple) or not part.result:
         return None
     made: list[Item] = [{"type": "input_text", "text": "Error:"}] if part.is_error else []
     for value in part.result:

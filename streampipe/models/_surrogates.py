@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -21,6 +21,7 @@ from streampipe.chunks import (
     ToolCallDelta,
     ToolCallInputEnd,
 )
+from streampipe.messages._json import all_whole, whole
 
 REPLACEMENT = "\ufffd"
 _HALF = re.compile("[\ud800-\udfff]")
@@ -39,30 +40,6 @@ _PIECES = frozenset(
     },
 )
 """Fields of events that hold a piece of a text, so that the other half may be in the next one."""
-
-
-def whole(text: str) -> str:
-    r"""A text whose halves are joined to characters; one that stands alone is replaced.
-
-    >>> whole("\ud83d\ude00") == "\U0001f600"
-    True
-    >>> whole("a\ud83d") == "a\ufffd"
-    True
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
-def all_whole(value: Any) -> Any:
-    """JSON values whose texts are whole, names of fields too."""
-    if isinstance(value, str):
-        return whole(value)
-    if isinstance(value, Mapping):
-        return {all_whole(name): all_whole(inner) for name, inner in value.items()}
-    return [all_whole(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def loads(text: str, *, is_event: bool = False) -> Any:

@@ -23,6 +23,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
 )
 from streampipe.contracts.processor import HookArgs
+from streampipe.messages._json import shown_text
 from streampipe.operators._bridge import flowable
 from streampipe.operators._check_async import window_machine
 from streampipe.operators._core import Emit, Escape, Flowable
@@ -33,7 +34,6 @@ from streampipe.operators._operator import operator
 from streampipe.operators._options import BOTH, Part, options_of
 from streampipe.operators._text import text_stage
 from streampipe.processors._text_guard import Place
-from streampipe.processors._tokens import json_text
 
 __all__ = ["Asked", "Asking", "Window", "checked_window", "enforced", "in_windows"]
 
@@ -173,7 +173,7 @@ class _Marker:
                 return None
             case ToolCall():
                 held = self._held.pop(chunk.tool_call_id, [])
-                text = chunk.args_text if chunk.args_text is not None else json_text(chunk.args)
+                text = chunk.args_text if chunk.args_text is not None else shown_text(chunk.args)
                 return self._emit(Asked("tool-arguments", text, "", [*held, chunk]))
             case _:
                 pass

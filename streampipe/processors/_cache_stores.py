@@ -271,8 +271,6 @@ class RedisStore:
             from redis import asyncio as redis  # noqa: PLC0415 - an extra
         except ImportError as error:
             raise ConfigurationError(f"{owner}: needs a client: {INSTALL}") from error
-        if not isinstance(prefix, str) or not prefix:
-            raise ConfigurationError(f"{owner}: prefix must be a text, not {prefix!r:.80}")
         self._prefix = prefix
         self._is_ours = isinstance(server, str)
         if isinstance(server, str):

@@ -28,6 +28,7 @@ from streampipe.contracts import (
 from streampipe.contracts.processor import HookArgs, StreamOperatorArgs
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
+from streampipe.messages._json import shown_text
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import Operator
 from streampipe.operators._functions import UnfitError
@@ -35,7 +36,6 @@ from streampipe.operators._scope import report_violation
 from streampipe.processors._asked import Asked, Window, checked_window, in_windows
 from streampipe.processors._options import Count, Name, Seconds, Whole, checked_options, refuse_if
 from streampipe.processors._text_guard import PLACES, OnViolation, Place, checked_places
-from streampipe.processors._tokens import json_text
 
 __all__ = [
     "CheckGuard",
@@ -118,7 +118,7 @@ class CheckOptions(WindowOptions, total=False):
 
     id: Name
     covers: Iterable[Place]
-    replacement: str
+    replacement: str | None
     max_checks: Whole | None
     timeout: Seconds | None
     error_strategy: Literal["block", "allow"]
@@ -158,7 +158,7 @@ class CheckGuard(Processor, ABC):
         id: Name,  # noqa: A002 - the contract's name
         covers: Iterable[Place] = ("text",),
         strategy: Strategy = "block",
-        replacement: str = REMOVED,
+        replacement: str | None = None,
         window: Window = "sentence",
         context: Whole = 0,
         concurrency: Count = 4,
@@ -177,11 +177,11 @@ class CheckGuard(Processor, ABC):
         self.id = id
         self.covers = checked_places(owner, covers, self._places)
         self.on_violation = on_violation
-        is_idle = replacement != REMOVED and strategy != "replace"
+        is_idle = replacement is not None and strategy != "replace"
         refuse_if(owner, {"replacement is for strategy='replace'": is_idle})
         self.asks = self.covers
         self._strategy: Strategy = strategy
-        self._replacement = replacement
+        self._replacement = REMOVED if replacement is None else replacement
         self._window: Window = checked_window(owner, window)
         self._context = context
         self._concurrency = concurrency
@@ -207,7 +207,7 @@ class CheckGuard(Processor, ABC):
         update = partial(args.message_list.update_tool_invocation, args.tool_call_id)
         result = args.result
         text = _Text(
-            "tool-results", json_text(result), lambda new: update(result=_like(result, new))
+            "tool-results", shown_text(result), lambda new: update(result=_like(result, new))
         )
         objection = await self.ruling(Asked(text.place, text.text), args)
         await self._enforce(text, objection)
@@ -336,10 +336,10 @@ class ConversationGuard(CheckGuard, ABC):
                 yield _Text("reasoning", part.text, partial(setattr, part, "text"))
             case ToolInvocationPart():
                 if "tool-arguments" in self.covers:
-                    yield _Text("tool-arguments", json_text(part.args), None)
+                    yield _Text("tool-arguments", shown_text(part.args), None)
                 if "tool-results" in self.covers and part.state == "result":
                     result, put = part.result, partial(setattr, part, "result")
-                    text = json_text(result)
+                    text = shown_text(result)
                     yield _Text("tool-results", text, lambda new: put(_like(result, new)))
             case _:
                 pass

@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from pydantic_core import to_json
-
 from streampipe.abort import TripWire
 from streampipe.chunks import (
     Chunk,
@@ -35,6 +33,7 @@ from streampipe.contracts import (
 from streampipe.contracts.processor import HookArgs
 from streampipe.errors import ConfigurationError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
+from streampipe.messages._json import json_text
 from streampipe.operators._core import Escape
 from streampipe.operators._fuse import Kernel
 from streampipe.operators._scope import report_violation
@@ -297,7 +296,7 @@ class _Flow:
         self.findings += look.taken()
         if seen is call.args and text == call.args_text:
             return [*held, call]
-        whole = to_json(seen, fallback=str).decode() if text is None else text
+        whole = json_text(seen) if text is None else text
         pieces = [chunk for chunk in held if isinstance(chunk, ToolCallDelta)]
         ends = [chunk for chunk in held if not isinstance(chunk, ToolCallDelta)]
         one = [replace(piece, args_text_delta=whole) for piece in pieces[:1]]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from streampipe.errors import ConfigurationError
 from streampipe.messages import (
@@ -19,9 +17,10 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from streampipe.messages._json import shown_text
 from streampipe.operators._functions import UnfitError, check_function
 
-__all__ = ["Counter", "checked_count_of", "estimated_tokens", "json_text", "message_tokens"]
+__all__ = ["Counter", "checked_count_of", "estimated_tokens", "message_tokens"]
 
 Counter = Callable[[str], int]
 """How many tokens a text has."""
@@ -118,13 +117,6 @@ def _encoding(name: str) -> Counter:
     return lambda text: len(encode(text))
 
 
-def json_text(value: Any) -> str:
-    """A value as a model is shown it: a string as it is, anything else as JSON."""
-    if isinstance(value, str):
-        return value
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
 def message_tokens(message: PromptMessage, count: Counter) -> int:
     """How many tokens a message of a prompt has, four for its frame included.
 
@@ -138,10 +130,10 @@ def _part_tokens(part: Part, count: Counter) -> int:
         case TextPart() | ReasoningPart():
             return count(part.text)
         case ToolCallPart():
-            return count(part.tool_name) + count(json_text(part.args))
+            return count(part.tool_name) + count(shown_text(part.args))
         case ToolResultPart():
-            return count(json_text(part.result))
+            return count(shown_text(part.result))
         case FilePart():
             return FILE
         case _:
-            return count(json_text(part.extra)) if part.extra else 0
+            return count(shown_text(part.extra)) if part.extra else 0

@@ -37,7 +37,7 @@ from streampipe.operators._core import Emit, Flowable, Operator
 from streampipe.operators._operator import operator
 from streampipe.operators._options import options_of
 from streampipe.operators._scope import report_violation
-from streampipe.processors._options import AnyModel, Name, Whole, checked_options
+from streampipe.processors._options import AnyModel, Name, Text, Whole, checked_options
 from streampipe.processors._text_guard import OnViolation
 
 __all__ = ["ErrorStrategy", "StructuredOutput"]
@@ -104,7 +104,7 @@ class StructuredOutput(Processor):
         schema: Any,
         *,
         model: AnyModel,
-        instructions: str | None = None,
+        instructions: Text | None = None,
         max_retries: Whole = 1,
         error_strategy: ErrorStrategy = "strict",
         fallback: Any = UNSET,
@@ -142,7 +142,7 @@ class StructuredOutput(Processor):
             self._agent = Agent(
                 id=id,
                 model=model,
-                instructions=[SHAPE, *_checked_instructions(instructions)],
+                instructions=[SHAPE] if instructions is None else [SHAPE, instructions],
                 structured_output=schema,
                 model_settings=mapping_of("model_settings", model_settings),
                 max_processor_retries=max_retries,
@@ -290,16 +290,3 @@ def _checked_fallback(output: Schema, fallback: Any, strategy: ErrorStrategy) ->
     except (ValueError, StructuredOutputError) as error:
         raise ConfigurationError(f"fallback cannot stand for the object: {error}") from error
     return value
-
-
-def _checked_instructions(instructions: object) -> list[str]:
-    """What the second model is told besides its task.
-
-    Raises:
-        ConfigurationError: it is no text.
-    """
-    if instructions is None:
-        return []
-    if not isinstance(instructions, str) or not instructions.strip():
-        raise ConfigurationError(f"instructions must be a text, not {instructions!r:.80}")
-    return [instructions]

@@ -245,8 +245,8 @@ def _checked_texts(owner: str, option: str, given: object) -> list[str]:
         ConfigurationError: they are no list of texts, or one of them is empty.
     """
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):
-        texts = [text for text in given if isinstance(text, str) and text.strip()]
-        if len(texts) == len(list(given)):
+        texts: list[Any] = list(given)
+        if all(isinstance(text, str) and text.strip() for text in texts):
             return texts
     msg = f"{owner}: {option} must be a list of texts, not {given!r:.80}"
     raise ConfigurationError(msg)

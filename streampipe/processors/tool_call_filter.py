@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
-
-import orjson
 
 from streampipe.contracts import ProcessLLMRequestArgs, ProcessLLMRequestResult, Processor
 from streampipe.errors import ConfigurationError
@@ -17,6 +14,7 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from streampipe.messages._json import shown_text
 from streampipe.processors._options import Count, Name, checked_names, checked_options
 from streampipe.processors._turns import turn_starts
 
@@ -136,7 +134,5 @@ def _id_of(part: Part) -> str | None:
 
 def _told(part: ToolResultPart) -> str:
     """A result in words."""
-    result: Any = part.result
-    if not isinstance(result, str):
-        result = orjson.dumps(result, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
-    return f"{part.tool_name} {'failed' if part.is_error else 'returned'}: {result}\n"
+    how = "failed" if part.is_error else "returned"
+    return f"{part.tool_name} {how}: {shown_text(part.result)}\n"

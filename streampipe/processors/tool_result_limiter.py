@@ -8,10 +8,11 @@ from typing import Any, Literal, TypeVar
 
 from streampipe.contracts import Processor, ProcessorViolation, ProcessToolResultArgs
 from streampipe.errors import ConfigurationError
+from streampipe.messages._json import shown_text
 from streampipe.operators._options import checked_count
 from streampipe.operators._scope import report_violation
 from streampipe.processors._options import Count, Name, checked_options
-from streampipe.processors._tokens import Counter, checked_count_of, json_text
+from streampipe.processors._tokens import Counter, checked_count_of
 from streampipe.text._split import GRAPHEME
 
 __all__ = ["ToolResultLimiter"]
@@ -160,11 +161,11 @@ class _Shortener:
         self._marker = marker
         longest = self._missing(10**9, "characters")
         self._room = len(longest)
-        self.least = 2 * max(1, measure(json_text([longest])))
+        self.least = 2 * max(1, measure(shown_text([longest])))
 
     def size(self, value: Any) -> int:
         """What a value costs in a prompt."""
-        return self._measure(json_text(value))
+        return self._measure(shown_text(value))
 
     def shortened(self, value: Any, limit: int) -> Any:
         """As much of a value as fits."""
@@ -181,7 +182,7 @@ class _Shortener:
             entries = _largest(lambda n: self._within(value, shortest, n), 1, reach, fits)
             if entries is not None:
                 return entries
-        text = json_text(value)
+        text = shown_text(value)
         cut = _largest(lambda n: self._text(text, n), 0, min(reach, len(text)), fits)
         # A user's count may find more tokens in less text: then the marker has to do.
         return self._missing(len(text), "characters") if cut is None else cut

@@ -204,6 +204,7 @@ SHOWN = {"type": "input_image", "detail": "auto", "image_url": "data:image/png;b
         ([], "[]"),
         ([1, 2], "[1,2]"),
         ([{"type": "text", "text": "x"}, IMAGE], [{"type": "input_text", "text": "x"}, SHOWN]),
+        (({"type": "text", "text": "x"},), [{"type": "input_text", "text": "x"}]),
         (
             [{"type": "file", "data": "aGk=", "mime_type": "application/pdf", "filename": "a.pdf"}],
             [

@@ -9,7 +9,7 @@ import pytest
 from reactivex import Observable
 from reactivex import operators as rx
 
-from streampipe import Agent, Chunk, Recorder, TextDelta
+from streampipe import Agent, Chunk, DataChunk, Recorder, TextDelta
 from streampipe import operators as ops
 from streampipe.contracts import StreamOperatorArgs
 from streampipe.errors import ConfigurationError, ProcessorError
@@ -168,3 +168,41 @@ async def test_it_is_for_output_processors_alone() -> None:
     """An input list has no stream."""
     with pytest.raises(ConfigurationError, match=r"input_processors\[0\].*stream_operator"):
         Agent(model=ScriptedModel([["x"]]), input_processors=[Brings(adding("b"))])
+
+
+class Writes:
+    """Brings an operator that writes data beside what it lets through."""
+
+    def __init__(self, *, waits: bool) -> None:
+        """Say whether it waits until that is sent."""
+        self.id = "writes"
+        self.waits = waits
+
+    def stream_operator(self, args: StreamOperatorArgs) -> Any:
+        """Give it."""
+
+        async def wrote(chunk: Chunk) -> Chunk:
+            if isinstance(chunk, TextDelta):
+                sent = args.writer.custom({"type": "data-n", "data": chunk.text})
+                if self.waits:
+                    await sent
+            return chunk
+
+        return ops.map_async(wrote)
+
+
+@pytest.mark.parametrize("waits", [True, False])
+@pytest.mark.parametrize("where", ["in the list", "behind the run"])
+async def test_what_it_writes_is_sent(where: str, *, waits: bool) -> None:
+    """In a run and in a pipeline of its own; with the run's id, and before what it stands for."""
+    agent = Agent(model=ScriptedModel([["a", "b"]]))
+    stream: Observable[Chunk] = agent.observe("hi").pipe(ops.process(Writes(waits=waits)))
+    if where == "in the list":
+        stream = agent.observe("hi", output_processors=[Writes(waits=waits)])
+    chunks = [chunk async for chunk in ops.to_aiter(stream)]
+    written = [chunk for chunk in chunks if isinstance(chunk, DataChunk)]
+    assert [chunk.data for chunk in written] == ["a", "b"]
+    assert {chunk.run_id for chunk in written} == {chunks[0].run_id}
+    if waits:
+        kinds = [chunk.type for chunk in chunks if chunk.type in ("data-n", "text-delta")]
+        assert kinds == ["data-n", "text-delta"] * 2

@@ -375,7 +375,7 @@ async def test_a_later_processor_sees_the_account_and_the_objects() -> None:
         ({"schema": Unknown}, "has no JSON schema"),
         ({"model": None}, "model must be a model or a router id"),
         ({"model": "nobody/x"}, "nobody"),
-        ({"instructions": 3}, "instructions must be a text, not 3"),
+        ({"instructions": 3}, "instructions must be a text that is not empty, not 3"),
         ({"instructions": " "}, "instructions must be a text"),
         ({"max_retries": -1}, "max_retries must be a whole number of 0 or more"),
         ({"error_strategy": "ignore"}, "error_strategy must be one of strict, warn, fallback"),

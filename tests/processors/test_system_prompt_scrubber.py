@@ -92,6 +92,7 @@ async def test_what_is_allowed_may_be_said_and_other_texts_may_not() -> None:
     assert (await said(LEAK, allow=[LEAK])).text == LEAK
     secret = "the skill says to look in drawer nine first"  # noqa: S105 - what is told
     assert (await said(secret, texts=[secret])).tripwire is not None
+    assert (await said(secret, texts=(each for each in [secret]))).tripwire is not None
     assert (await said(secret)).text == secret
 
 

@@ -14,10 +14,10 @@ from streampipe.messages import (
     ToolCallPart,
     ToolResultPart,
 )
+from streampipe.messages._json import shown_text
 from streampipe.processors._tokens import (
     checked_count_of,
     estimated_tokens,
-    json_text,
     message_tokens,
 )
 
@@ -80,6 +80,6 @@ def test_every_part_of_a_message_counts() -> None:
 
 def test_json_is_compact_and_takes_anything() -> None:
     """As it is sent; what is no JSON by its name."""
-    assert json_text({"a": ["ä", None]}) == '{"a":["ä",null]}'
-    assert json_text("as it is") == "as it is"
-    assert json_text({1}) == '"{1}"'
+    assert shown_text({"a": ["ä", None]}) == '{"a":["ä",null]}'
+    assert shown_text("as it is") == "as it is"
+    assert shown_text({1}) == "[1]"

@@ -68,6 +68,23 @@ async def test_what_tools_returned_can_stay_as_text() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (2**70, "1180591620717411303424"),
+        ({"a": "\ud800"}, '{"a":"\ufffd"}'),
+        (b"x", '"eA=="'),
+        ({(1, 2): float("nan")}, '{"1,2":"NaN"}'),
+    ],
+    ids=["large", "half", "bytes", "key"],
+)
+async def test_whatever_a_tool_returned_can_stay(result: Any, told: str) -> None:
+    """One odd result that was stored must not end every later turn."""
+    history = [Message.user("one"), answered(used("a", "a1", result)), Message.user("two")]
+    got = await prompted(history, ToolCallFilter(keep_results=True))
+    assert got[1] == f"assistant: a returned: {told}\n"
+
+
 async def test_a_failure_is_told_as_one() -> None:
     """With its words."""
     failed = used("a", "a1", "no such city")
