@@ -41,6 +41,7 @@ __all__ = [
     "ErrorProcessor",
     "HookArgs",
     "InputProcessor",
+    "OnViolation",
     "OutputProcessor",
     "ProcessAPIErrorArgs",
     "ProcessAPIErrorResult",
@@ -312,6 +313,9 @@ class ProcessAPIErrorResult:
     retry: bool = False
 
 
+OnViolation = Callable[[ProcessorViolation], Any]
+"""Plain or async; what it returns is of no account."""
+
 ProcessorMessageResult = MessageList | list[Any] | None | Awaitable[MessageList | list[Any] | None]
 
 
@@ -335,7 +339,7 @@ class Processor:
     processor_index: int | None = None
     process_data_parts: bool = False
     stream_window: int | None = None
-    on_violation: Callable[[ProcessorViolation], Awaitable[None] | None] | None = None
+    on_violation: OnViolation | None = None
 
 
 @runtime_checkable

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Literal, TypedDict
 from streampipe.abort import TripWire
 from streampipe.chunks import Chunk
 from streampipe.contracts import (
+    OnViolation,
     ProcessInputArgs,
     Processor,
     ProcessorViolation,
@@ -35,7 +36,7 @@ from streampipe.operators._functions import UnfitError
 from streampipe.operators._scope import report_violation
 from streampipe.processors._asked import Asked, Window, checked_window, in_windows
 from streampipe.processors._options import Count, Name, Seconds, Whole, checked_options, refuse_if
-from streampipe.processors._text_guard import PLACES, OnViolation, Place, checked_places
+from streampipe.processors._text_guard import PLACES, Place, checked_places
 
 __all__ = [
     "CheckGuard",

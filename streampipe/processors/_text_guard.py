@@ -24,6 +24,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
 )
 from streampipe.contracts import (
+    OnViolation,
     ProcessInputArgs,
     Processor,
     ProcessorViolation,
@@ -42,7 +43,6 @@ _OF_CALLS = frozenset((ToolCallInputStart, ToolCallDelta, ToolCallInputEnd, Tool
 
 Place = Literal["text", "reasoning", "tool-arguments", "tool-results"]
 PLACES: tuple[Place, ...] = get_args(Place)
-OnViolation = Callable[[ProcessorViolation], Any]
 
 
 def checked_places(

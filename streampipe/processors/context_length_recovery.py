@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Literal
 
 from streampipe.contracts import (
+    OnViolation,
     ProcessAPIErrorArgs,
     ProcessAPIErrorResult,
     ProcessLLMRequestArgs,
@@ -57,7 +57,7 @@ class ContextLengthRecovery(Processor):
         keep_turns: Count = 1,
         drop: Drop = "oldest",
         max_retries: Count = 3,
-        on_violation: Callable[[ProcessorViolation], Awaitable[None] | None] | None = None,
+        on_violation: OnViolation | None = None,
         id: Name = "context-length-recovery",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say what may go, and how often.

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from streampipe.chunks import FinishChunk, ResponseMetadata
 from streampipe.contracts import (
     HookArgs,
+    OnViolation,
     ProcessLLMRequestArgs,
     ProcessLLMResponseArgs,
     Processor,
@@ -81,7 +82,7 @@ class CostGuard(Processor):
         strict: bool = False,
         max_keys: Count = 10_000,
         id: Name = "cost-guard",  # noqa: A002 - the contract's name
-        on_violation: Callable[[ProcessorViolation], Any] | None = None,
+        on_violation: OnViolation | None = None,
     ) -> None:
         """Say how much may be spent.
 

@@ -12,7 +12,7 @@ from reactivex import Observable
 
 from streampipe import operators as ops
 from streampipe.chunks import Chunk
-from streampipe.contracts import ProcessInputArgs
+from streampipe.contracts import OnViolation, ProcessInputArgs
 from streampipe.errors import ConfigurationError
 from streampipe.messages import Message, ReasoningPart, TextPart
 from streampipe.operators import Match
@@ -23,7 +23,7 @@ from streampipe.operators._text import text_stage
 from streampipe.processors._options import Name, checked_names, checked_options, refuse_if
 from streampipe.processors._personal_data import DATA_TYPES, DataType, hashed, masked, replaced_by
 from streampipe.processors._phone_numbers import phone_rules
-from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
+from streampipe.processors._text_guard import Finding, Note, Place, TextGuard
 from streampipe.text import Matcher, Region, Rule
 
 __all__ = ["PIIDetector"]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from streampipe.contracts import (
+    OnViolation,
     ProcessAPIErrorArgs,
     ProcessAPIErrorResult,
     ProcessLLMRequestArgs,
@@ -52,7 +53,7 @@ class ProviderHistoryCompat(Processor):
         self,
         rules: Sequence[HistoryRule] = HISTORY_RULES,
         *,
-        on_violation: Callable[[ProcessorViolation], Awaitable[None] | None] | None = None,
+        on_violation: OnViolation | None = None,
         id: Name = "provider-history-compat",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say what is mended.

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal
 
 from streampipe import operators as ops
+from streampipe.contracts import OnViolation
 from streampipe.errors import ConfigurationError
 from streampipe.operators import Match
 from streampipe.processors._options import Name, checked_options, refuse_if
-from streampipe.processors._text_guard import Finding, Note, OnViolation, Place, TextGuard
+from streampipe.processors._text_guard import Finding, Note, Place, TextGuard
 from streampipe.text import Rule, pii, secrets, urls
 
 __all__ = ["RegexFilter"]

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, ClassVar, Literal, ParamSpec, TypeVar
+from typing import Annotated, ClassVar, Literal, ParamSpec, TypeVar
 
 from pydantic import Field
 
@@ -15,6 +15,7 @@ from streampipe.chunks import Chunk, FinishChunk, StepStart
 from streampipe.contracts import (
     HookArgs,
     ModelRequest,
+    OnViolation,
     ProcessInputStepArgs,
     ProcessLLMRequestArgs,
     ProcessLLMRequestResult,
@@ -128,7 +129,7 @@ class ResponseCache(Processor):
         timeout: Seconds = 2.0,
         strict: bool = False,
         id: Name = "response-cache",  # noqa: A002 - the contract's name
-        on_violation: Callable[[ProcessorViolation], Any] | None = None,
+        on_violation: OnViolation | None = None,
     ) -> None:
         """Say where answers are kept, for how long and for whom.
 

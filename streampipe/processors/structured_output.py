@@ -19,6 +19,7 @@ from streampipe.agent._spec import check_model, mapping_of
 from streampipe.chunks import Chunk, ObjectChunk, ObjectResult, TextDelta, ToolCall, Usage
 from streampipe.contracts import (
     UNSET,
+    OnViolation,
     Processor,
     ProcessorViolation,
     ProcessOutputResultArgs,
@@ -38,7 +39,6 @@ from streampipe.operators._operator import operator
 from streampipe.operators._options import options_of
 from streampipe.operators._scope import report_violation
 from streampipe.processors._options import AnyModel, Name, Text, Whole, checked_options
-from streampipe.processors._text_guard import OnViolation
 
 __all__ = ["ErrorStrategy", "StructuredOutput"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal
@@ -21,6 +21,7 @@ from streampipe.chunks import (
 from streampipe.contracts import (
     Model,
     ModelRequest,
+    OnViolation,
     ProcessInputStepArgs,
     ProcessInputStepResult,
     ProcessLLMRequestArgs,
@@ -104,7 +105,7 @@ class TokenLimiter(Processor):
         mode: Mode = "best-fit",
         count: Counter | str | None = None,
         id: Name = "token-limiter",  # noqa: A002 - the contract's name
-        on_violation: Callable[[ProcessorViolation], Any] | None = None,
+        on_violation: OnViolation | None = None,
     ) -> None:
         """Say how much is allowed.
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from streampipe.chunks import Chunk, StepStart, ToolCall, ToolCallInputStart, ToolResult
 from streampipe.contracts import (
+    OnViolation,
     Processor,
-    ProcessorViolation,
     ProcessOutputStepArgs,
     ProcessOutputStreamArgs,
 )
@@ -75,7 +75,7 @@ class ToolCallGuard(Processor):
         max_calls_per_tool: Mapping[str, int] | None = None,
         strategy: Strategy = "block",
         id: Name = "tool-call-guard",  # noqa: A002 - named as the attribute
-        on_violation: Callable[[ProcessorViolation], Any] | None = None,
+        on_violation: OnViolation | None = None,
     ) -> None:
         """Say what is allowed.
 

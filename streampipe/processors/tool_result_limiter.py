@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate, repeat
 from typing import Any, Literal, TypeVar
 
-from streampipe.contracts import Processor, ProcessorViolation, ProcessToolResultArgs
+from streampipe.contracts import OnViolation, Processor, ProcessorViolation, ProcessToolResultArgs
 from streampipe.errors import ConfigurationError
 from streampipe.messages._json import shown_text
 from streampipe.operators._options import checked_count
@@ -67,7 +67,7 @@ class ToolResultLimiter(Processor):
         marker: str = MARKER,
         count: Counter | str | None = None,
         id: Name = "tool-result-limiter",  # noqa: A002 - the contract's name
-        on_violation: Callable[[ProcessorViolation], Any] | None = None,
+        on_violation: OnViolation | None = None,
     ) -> None:
         """Say how much a result may have.
 
