@@ -11,7 +11,7 @@ from streampipe.agent._output import StructuredOutput
 from streampipe.agent._spec import RunSpec
 from streampipe.contracts import RunResult
 from streampipe.errors import ModelError, StructuredOutputError
-from streampipe.models._clock import pause_before
+from streampipe.models._http.clock import pause_before
 from streampipe.operators._hooks import process_api_error
 from streampipe.operators._scope import Bound, Scope
 

@@ -15,7 +15,7 @@ from streampipe.agent import Agent
 from streampipe.chunks import Chunk, ReasoningDelta, StepStart, TextDelta, ToolCallDelta, Usage
 from streampipe.contracts import Model, RunResult
 from streampipe.errors import AuthenticationError, InvalidRequestError
-from streampipe.models._endpoint import SHORTEST_SECRET
+from streampipe.models._http.endpoint import SHORTEST_SECRET
 from streampipe.tools import tool
 
 BURST = 10_000  # chunks a second that no model writes: something has collected them

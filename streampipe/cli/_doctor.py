@@ -33,7 +33,7 @@ from streampipe.errors import (
     StructuredOutputError,
 )
 from streampipe.models import resolve_model
-from streampipe.models._endpoint import HttpModel
+from streampipe.models._http.endpoint import HttpModel
 
 LIMIT = 60.0  # seconds that a check may take
 UNKNOWN = "no-such-model"

@@ -15,12 +15,12 @@ from streampipe.agent import Agent
 from streampipe.chunks import Chunk, RawChunk, ResponseMetadata, ToolCall
 from streampipe.cli._lines import style_of, summary
 from streampipe.contracts import ModelRequest, ToolContext
-from streampipe.models._anthropic_decoder import AnthropicDecoder
-from streampipe.models._call import Decoder
-from streampipe.models._chat_decoder import ChatDecoder
-from streampipe.models._google_decoder import GoogleDecoder
-from streampipe.models._responses_decoder import ResponsesDecoder
-from streampipe.models._sse import EventStream
+from streampipe.models._anthropic.decoder import AnthropicDecoder
+from streampipe.models._chat.decoder import ChatDecoder
+from streampipe.models._google.decoder import GoogleDecoder
+from streampipe.models._http.call import Decoder
+from streampipe.models._http.sse import EventStream
+from streampipe.models._responses.decoder import ResponsesDecoder
 
 PROTOCOLS: dict[str, Callable[[], Decoder]] = {
     "anthropic": AnthropicDecoder,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from streampipe._lazy import exported
 from streampipe.models._catalog import register_provider, resolve_model
-from streampipe.models._transport import Timeout, Transport, TransportResponse
+from streampipe.models._http.transport import Timeout, Transport, TransportResponse
 
 if TYPE_CHECKING:
     from streampipe.models.anthropic import AnthropicModel

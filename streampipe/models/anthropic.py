@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from streampipe.contracts import ModelRequest
-from streampipe.models._anthropic_decoder import AnthropicDecoder
-from streampipe.models._anthropic_request import encode_request
-from streampipe.models._endpoint import Home, HttpModel
+from streampipe.models._anthropic.decoder import AnthropicDecoder
+from streampipe.models._anthropic.request import encode_request
+from streampipe.models._http.endpoint import Home, HttpModel
 
 __all__ = ["AnthropicDecoder", "AnthropicModel", "encode_request"]
 

@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from streampipe.contracts import ModelRequest
-from streampipe.models._endpoint import Home, HttpModel
-from streampipe.models._google_decoder import GoogleDecoder
-from streampipe.models._google_request import encode_request
+from streampipe.models._google.decoder import GoogleDecoder
+from streampipe.models._google.request import encode_request
+from streampipe.models._http.endpoint import Home, HttpModel
 
 __all__ = ["GoogleDecoder", "GoogleModel", "encode_request"]
 

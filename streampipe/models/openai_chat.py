@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from streampipe.contracts import ModelRequest
-from streampipe.models._chat_decoder import ChatDecoder
-from streampipe.models._chat_request import COMPATIBLE, DIALECTS, Dialect, encode_request
-from streampipe.models._endpoint import Home, HttpModel
+from streampipe.models._chat.decoder import ChatDecoder
+from streampipe.models._chat.request import COMPATIBLE, DIALECTS, Dialect, encode_request
+from streampipe.models._http.endpoint import Home, HttpModel
 
 __all__ = ["ChatDecoder", "OpenAIChatModel", "encode_request"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from streampipe.contracts import ModelRequest
-from streampipe.models._endpoint import Home, HttpModel
-from streampipe.models._responses_decoder import ResponsesDecoder
-from streampipe.models._responses_request import encode_request
+from streampipe.models._http.endpoint import Home, HttpModel
+from streampipe.models._responses.decoder import ResponsesDecoder
+from streampipe.models._responses.request import encode_request
 
 __all__ = ["OpenAIResponsesModel", "ResponsesDecoder", "encode_request"]
 

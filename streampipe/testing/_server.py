@@ -25,7 +25,7 @@ from streampipe.testing._protocols import PROTOCOLS, Asked, ProtocolName, Wire, 
 from streampipe.testing._script import Delay, Failure, Piece, Turn, turns_of
 
 if TYPE_CHECKING:  # it needs an HTTP client, which is imported when a model is asked for
-    from streampipe.models._endpoint import HttpModel
+    from streampipe.models._http.endpoint import HttpModel
 
 __all__ = ["Answer", "ModelServer"]
 

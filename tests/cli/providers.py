@@ -12,7 +12,8 @@ from streampipe.contracts import Model
 from streampipe.errors import (
     InvalidRequestError,
 )
-from streampipe.models import _catalog, _clock, register_provider
+from streampipe.models import _catalog, register_provider
+from streampipe.models._http import clock
 from streampipe.testing import (
     ModelServer,
     ScriptedModel,
@@ -46,7 +47,7 @@ def forget_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     """No keys of the machine, no pauses; what a test registers is gone afterwards."""
     for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
-    monkeypatch.setattr(_clock, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(clock, "FIRST_PAUSE", 0.0)
     monkeypatch.setattr(_catalog, "_PROVIDERS", dict(_catalog._PROVIDERS))
 
 

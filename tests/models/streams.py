@@ -22,8 +22,8 @@ from streampipe.chunks import (
 )
 from streampipe.contracts import ModelRequest
 from streampipe.messages import Message, MessageList
-from streampipe.models._call import Decoder
-from streampipe.models._sse import EventStream
+from streampipe.models._http.call import Decoder
+from streampipe.models._http.sse import EventStream
 from streampipe.models.openai_chat import ChatDecoder
 
 STREAMS = Path(__file__).parents[3] / "shared" / "streams"

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.chunks import Chunk, ToolCall, ToolCallDelta, ToolCallInputEnd, ToolCallInputStart
-from streampipe.models._decoding import EventDecoder
+from streampipe.models._protocol.decoding import EventDecoder
 from streampipe.models.anthropic import AnthropicDecoder
 from streampipe.models.google import GoogleDecoder
 from streampipe.models.openai_chat import ChatDecoder

@@ -34,7 +34,7 @@ from streampipe.errors import (
     ModelError,
     OverloadedError,
 )
-from streampipe.models import _clock
+from streampipe.models._http import clock
 from streampipe.models.anthropic import AnthropicDecoder, AnthropicModel
 from streampipe.testing import Turn, agent_scripts, call, check_model, delay, fail, reasoning, turn
 from streampipe.testing import _anthropic_wire as wire
@@ -146,7 +146,7 @@ async def test_the_key_is_never_told(response: Response) -> None:
 
 async def test_an_overloaded_provider_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own status, and its own error within a stream before the first chunk."""
-    monkeypatch.setattr(_clock, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(clock, "FIRST_PAUSE", 0.0)
     event = b"event: error\ndata: " + orjson.dumps(wire.error("busy", 529)) + b"\n\n"
     model, network = model_on(refusal(529), Response(event), Response(told(turn("hi"))))
     assert answer(await collected(model)).text == "hi"

@@ -22,7 +22,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
     ToolResult,
 )
-from streampipe.models._encoding import digest_of
+from streampipe.models._protocol.encoding import digest_of
 from streampipe.testing._chunk_laws import unclosed
 from tests.models.test_anthropic_decoder import (
     STOP,

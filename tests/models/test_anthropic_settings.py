@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, RootModel, TypeAdapter
 
 from streampipe.contracts import OutputSchema, ToolSpec
 from streampipe.errors import ConfigurationError
-from streampipe.models._anthropic_schema import answer_schema
+from streampipe.models._anthropic.schema import answer_schema
 from tests.models.streams import JSON
 from tests.models.test_anthropic_request import TOOL, body_of, user
 

@@ -25,8 +25,8 @@ from streampipe.errors import (
     ProviderStreamError,
 )
 from streampipe.messages import PromptMessage, TextPart
-from streampipe.models._failures import retry_after
-from streampipe.models._transport import Timeout
+from streampipe.models._http.failures import retry_after
+from streampipe.models._http.transport import Timeout
 from streampipe.models.openai_chat import OpenAIChatModel
 from tests.models.streams import event, sse
 

@@ -20,7 +20,7 @@ from streampipe.models import (
     register_provider,
     resolve_model,
 )
-from streampipe.models._endpoint import HttpModel
+from streampipe.models._http.endpoint import HttpModel
 from streampipe.testing import ModelServer, ScriptedModel
 from tests.models.test_call import collected
 

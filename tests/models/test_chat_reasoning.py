@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.chunks import Chunk, ReasoningDelta, ReasoningEnd, TextDelta
-from streampipe.models._encoding import digest_of
+from streampipe.models._protocol.encoding import digest_of
 from streampipe.models.openai_chat import ChatDecoder
 from streampipe.testing import chunkings
 from tests.models.streams import decoded, delta, event, sse

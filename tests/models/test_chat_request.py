@@ -333,6 +333,15 @@ def test_provider_options_have_the_last_word() -> None:
     assert (body["temperature"], body["user"]) == (1.5, "u")
 
 
+def test_provider_options_add_to_tools_and_to_what_the_stream_tells() -> None:
+    """Else a call's usage, or the agent's own tools, would be lost with them."""
+    own = {"type": "custom", "custom": {"name": "shell"}}
+    options = {"openai": {"stream_options": {"include_obfuscation": False}, "tools": [own]}}
+    body = body_of(tools=[TOOL], provider_options=options)
+    assert body["stream_options"] == {"include_usage": True, "include_obfuscation": False}
+    assert [tool["type"] for tool in body["tools"]] == ["function", "custom"]
+
+
 def test_provider_options_that_are_no_fields_are_refused() -> None:
     """The error names the provider."""
     with pytest.raises(ConfigurationError, match=r"'openai'.*dict"):

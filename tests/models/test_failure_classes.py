@@ -19,7 +19,7 @@ from streampipe.errors import (
     RateLimitError,
     ServerError,
 )
-from streampipe.models._failures import is_retryable, provider_error
+from streampipe.models._http.failures import is_retryable, provider_error
 from tests.models.streams import JSON
 
 

@@ -17,12 +17,12 @@ import pytest
 
 from streampipe.chunks import Chunk, FinishChunk
 from streampipe.errors import ModelError, ProviderStreamError
-from streampipe.models._anthropic_decoder import AnthropicDecoder
-from streampipe.models._call import Decoder
-from streampipe.models._chat_decoder import ChatDecoder
-from streampipe.models._google_decoder import GoogleDecoder
-from streampipe.models._responses_decoder import ResponsesDecoder
-from streampipe.models._sse import EventStream
+from streampipe.models._anthropic.decoder import AnthropicDecoder
+from streampipe.models._chat.decoder import ChatDecoder
+from streampipe.models._google.decoder import GoogleDecoder
+from streampipe.models._http.call import Decoder
+from streampipe.models._http.sse import EventStream
+from streampipe.models._responses.decoder import ResponsesDecoder
 from streampipe.testing import call, reasoning, turn
 from streampipe.testing._protocols import PROTOCOLS, ProtocolName
 from tests.models.streams import STREAMS

@@ -24,7 +24,7 @@ from streampipe.messages import (
     ToolResultPart,
 )
 from streampipe.models import anthropic, google, openai_chat, openai_responses
-from streampipe.models._encoding import digest_of, sendable
+from streampipe.models._protocol.encoding import digest_of, sendable
 
 Protocol = Literal["chat", "responses", "anthropic", "google"]
 ENCODE: dict[Protocol, Callable[..., dict[str, Any]]] = {

@@ -33,7 +33,8 @@ from streampipe.errors import (
     ModelError,
     OverloadedError,
 )
-from streampipe.models import GoogleModel, _clock
+from streampipe.models import GoogleModel
+from streampipe.models._http import clock
 from streampipe.models.google import GoogleDecoder
 from streampipe.testing import Turn, agent_scripts, call, check_model, delay, fail, reasoning, turn
 from streampipe.testing import _google_wire as wire
@@ -186,7 +187,7 @@ async def test_the_key_is_never_told(response: Response) -> None:
 
 async def test_an_overloaded_provider_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its own status, and its own error within a stream before the first chunk."""
-    monkeypatch.setattr(_clock, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(clock, "FIRST_PAUSE", 0.0)
     model, network = model_on(
         refusal(503), Response(failing_event("busy", 503)), Response(told(turn("hi")))
     )

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from streampipe.chunks import Chunk, ToolCall, ToolCallDelta, ToolCallInputStart, ToolResult
 from streampipe.errors import ProviderStreamError
-from streampipe.models._google_arguments import PartialArguments
+from streampipe.models._google.arguments import PartialArguments
 from tests.models.test_google_decoder import call, chunks_of, event, piece, signed
 
 

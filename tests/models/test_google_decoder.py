@@ -30,7 +30,7 @@ from streampipe.errors import (
     ProviderStreamError,
     RateLimitError,
 )
-from streampipe.models._encoding import digest_of
+from streampipe.models._protocol.encoding import digest_of
 from streampipe.models.google import GoogleDecoder
 from tests.models.streams import JSON, answer, decoded, sse
 

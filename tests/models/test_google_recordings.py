@@ -21,8 +21,8 @@ from streampipe.chunks import (
     ToolCallDelta,
     ToolCallInputStart,
 )
-from streampipe.models import _decoding
-from streampipe.models._sse import EventStream
+from streampipe.models._http.sse import EventStream
+from streampipe.models._protocol import decoding
 from streampipe.models.google import GoogleDecoder
 from streampipe.testing._chunk_laws import unclosed
 from tests.models.streams import answer, conversation_after, cut, decoded, recorded
@@ -34,7 +34,7 @@ SMALL = 3_000  # bytes; up to here every single cut is decoded, beyond it some h
 
 def chunks_of(*pieces: bytes) -> list[Chunk]:
     """The chunks of a stream in these pieces; made ids count up, so that they can be compared."""
-    with mock.patch.object(_decoding, "new_id", map(str, itertools.count()).__next__):
+    with mock.patch.object(decoding, "new_id", map(str, itertools.count()).__next__):
         return decoded(pieces, GoogleDecoder())
 
 

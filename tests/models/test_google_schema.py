@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from streampipe.contracts import ToolSpec
 from streampipe.errors import ConfigurationError
-from streampipe.models._google_schema import answer_schema, tool_schema
+from streampipe.models._google.schema import answer_schema, tool_schema
 
 KNOWN = {
     *("$anchor", "$defs", "$id", "$ref", "additionalProperties", "anyOf", "description", "enum"),

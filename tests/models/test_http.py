@@ -25,9 +25,9 @@ from streampipe.errors import (
     ProviderStreamError,
     StreampipeError,
 )
-from streampipe.models import _http
-from streampipe.models._endpoint import HttpModel
-from streampipe.models._transport import Timeout
+from streampipe.models._http import over_httpx
+from streampipe.models._http.endpoint import HttpModel
+from streampipe.models._http.transport import Timeout
 from streampipe.models.openai_chat import OpenAIChatModel
 from streampipe.testing import Answer, ModelServer, call, delay, fail, turn
 from tests.models.streams import event, sse
@@ -69,8 +69,8 @@ def made(cls: type[Exception]) -> Exception:
 @pytest.mark.parametrize("cls", RAISED)
 def test_every_failure_of_httpx_is_one_of_ours(cls: type[Exception]) -> None:
     """The table is total: all that httpx exports is caught, and becomes one of ours."""
-    assert issubclass(cls, _http.CAUGHT)
-    error = _http.translated(made(cls), "http://user:s3cret@127.0.0.1:9/v1")
+    assert issubclass(cls, over_httpx.CAUGHT)
+    error = over_httpx.translated(made(cls), "http://user:s3cret@127.0.0.1:9/v1")
     assert isinstance(error, StreampipeError)
     assert cls.__name__ in str(error), "the kind of failure is named"
     assert "s3cret" not in str(error)
@@ -78,9 +78,9 @@ def test_every_failure_of_httpx_is_one_of_ours(cls: type[Exception]) -> None:
 
 def test_no_failure_of_httpx_is_hidden_from_the_table() -> None:
     """What httpx raises is what it exports: no class below is missing above."""
-    below = {found for cls in _http.CAUGHT for found in failures(cls)}
+    below = {found for cls in over_httpx.CAUGHT for found in failures(cls)}
     assert {cls for cls in below if cls.__module__.partition(".")[0] == "httpx"} <= set(RAISED)
-    assert set(_http.ERRORS) <= set(RAISED)
+    assert set(over_httpx.ERRORS) <= set(RAISED)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_what_failures_become(
     cls: type[Exception], ours: type[ModelError], *, retryable: bool
 ) -> None:
     """The nearest class in the table decides, and whether asking again may help."""
-    error = _http.translated(made(cls), "http://127.0.0.1:9/v1")
+    error = over_httpx.translated(made(cls), "http://127.0.0.1:9/v1")
     assert type(error) is ours
     assert isinstance(error, ModelError)
     assert error.is_retryable is retryable
@@ -111,7 +111,7 @@ def test_what_failures_become(
 @pytest.mark.parametrize("cls", [httpx.UnsupportedProtocol, httpx.InvalidURL])
 def test_a_wrong_address_is_a_mistake_of_the_caller(cls: type[Exception]) -> None:
     """It is not a model's failure, so nothing catches it as one."""
-    error = _http.translated(made(cls), "http://[")
+    error = over_httpx.translated(made(cls), "http://[")
     assert type(error) is ConfigurationError
     assert "base_url" in str(error)
 
@@ -250,7 +250,7 @@ async def test_a_call_that_is_cancelled_while_it_connects_leaves_nothing(ticks: 
 
 def _busy() -> list[Any]:
     """The connections of this loop's pool that could serve nobody."""
-    pool = _http._pools.get(asyncio.get_running_loop())
+    pool = over_httpx._pools.get(asyncio.get_running_loop())
     clients = pool.clients.values() if pool is not None else ()
     return [
         connection
@@ -320,13 +320,13 @@ def test_every_loop_has_a_client_of_its_own_and_closes_it() -> None:
         async with ModelServer([["hi"]]) as server:
             assert texts(await collected(server.model())) == "hi"
         loops.append(weakref.ref(loop))
-        clients.append(_http._pools[loop].clients[False])
+        clients.append(over_httpx._pools[loop].clients[False])
 
     for _ in range(3):
         asyncio.run(once())
     assert len({id(client) for client in clients}) == 3
     assert all(client.is_closed for client in clients)
-    assert not any(loop() in _http._pools for loop in loops)
+    assert not any(loop() in over_httpx._pools for loop in loops)
     clients.clear()
     gc.collect()
     assert [loop() for loop in loops] == [None, None, None]
@@ -335,17 +335,17 @@ def test_every_loop_has_a_client_of_its_own_and_closes_it() -> None:
 def test_a_loop_that_was_only_closed_is_forgotten() -> None:
     """Without an orderly shutdown the entry goes when the next client is made."""
     loop = asyncio.new_event_loop()
-    client = loop.run_until_complete(_http._shared_client())
+    client = loop.run_until_complete(over_httpx._shared_client())
     loop.run_until_complete(client.aclose())
     loop.close()
-    assert loop in _http._pools
+    assert loop in over_httpx._pools
     asyncio.run(touch())
-    assert loop not in _http._pools
+    assert loop not in over_httpx._pools
 
 
 async def touch() -> None:
     """Make this loop's client."""
-    await _http._shared_client()
+    await over_httpx._shared_client()
 
 
 @pytest.mark.parametrize(

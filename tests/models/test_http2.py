@@ -17,7 +17,8 @@ from hypercorn.config import Config
 
 from streampipe.chunks import TextDelta
 from streampipe.errors import ConfigurationError
-from streampipe.models import OpenAIChatModel, _http
+from streampipe.models import OpenAIChatModel
+from streampipe.models._http import over_httpx
 from tests.models.streams import event, sse
 from tests.models.test_call import REQUEST, Network
 
@@ -60,7 +61,7 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     )
     trusting = ssl.create_default_context()
     authority.configure_trust(trusting)
-    monkeypatch.setattr(_http, "_tls", lambda: trusting)
+    monkeypatch.setattr(over_httpx, "_tls", lambda: trusting)
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     config = Config()
@@ -72,7 +73,7 @@ async def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     try:
         yield app, f"https://127.0.0.1:{port}/v1"
     finally:
-        for client in _http._pools.pop(asyncio.get_running_loop()).clients.values():
+        for client in over_httpx._pools.pop(asyncio.get_running_loop()).clients.values():
             await client.aclose()
         stop.set()
         await server

@@ -21,7 +21,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
     ToolResult,
 )
-from streampipe.models._encoding import digest_of
+from streampipe.models._protocol.encoding import digest_of
 from tests.models.test_responses_decoder import (
     CALL,
     MESSAGE,

@@ -28,7 +28,7 @@ from streampipe.chunks import (
 )
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ModelError, ProviderStreamError, QuotaError
-from streampipe.models._sse import EventStream
+from streampipe.models._http.sse import EventStream
 from streampipe.models.openai_responses import ResponsesDecoder, encode_request
 from streampipe.testing._chunk_laws import unclosed
 from tests.models.streams import answer, conversation_after, cut, decoded, recorded

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streampipe.errors import ProviderStreamError
-from streampipe.models._sse import EventStream
+from streampipe.models._http.sse import EventStream
 from tests.models.streams import cut
 
 

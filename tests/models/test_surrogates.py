@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from streampipe.chunks import Chunk, ReasoningDelta, TextDelta, ToolCall, ToolCallDelta
 from streampipe.errors import ProviderStreamError
 from streampipe.messages._json import all_whole, json_text, whole
-from streampipe.models._decoding import EventDecoder
-from streampipe.models._surrogates import loads
+from streampipe.models._protocol.decoding import EventDecoder
+from streampipe.models._protocol.surrogates import loads
 from streampipe.models.anthropic import AnthropicDecoder
 from streampipe.models.google import GoogleDecoder
 from streampipe.models.openai_chat import ChatDecoder

@@ -27,10 +27,10 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError
 from streampipe.messages._json import whole
-from streampipe.models._decoding import CallIds, EventDecoder, count, typed
-from streampipe.models._encoding import digest_of
-from streampipe.models._failures import provider_error
-from streampipe.models._responses_calls import CALLS, Call
+from streampipe.models._http.failures import provider_error
+from streampipe.models._protocol.decoding import CallIds, EventDecoder, count, typed
+from streampipe.models._protocol.encoding import digest_of
+from streampipe.models._responses.calls import CALLS, Call
 
 INCOMPLETE: Mapping[str, str] = {
     "max_output_tokens": "length",

@@ -18,13 +18,14 @@ from streampipe.messages import (
     ToolResultPart,
 )
 from streampipe.messages._json import json_text
-from streampipe.models._encoding import (
+from streampipe.models._protocol.encoding import (
     base64_of,
     chosen_tool,
     data_url,
     file_as_text,
     is_as_signed,
     left_out,
+    merged,
     options_of,
     own_metadata,
     schema_name,
@@ -128,7 +129,12 @@ def encode_request(
                 "schema": request.structured_output.schema,
             },
         }
-    return body | options_of(request, provider)
+    kept = {name: body[name] for name in _ADDED_TO if name in body}
+    return body | merged(kept, options_of(request, provider))
+
+
+_ADDED_TO = ("stream_options", "tools")
+"""What a caller's options add to; without `include_usage` a server tells no usage."""
 
 
 def _tool_choice(choice: Any) -> Any:

@@ -23,18 +23,19 @@ from streampipe.messages import (
     ToolResultPart,
 )
 from streampipe.messages._json import json_text, jsonable
-from streampipe.models._encoding import (
+from streampipe.models._google.schema import answer_schema, tool_schema
+from streampipe.models._protocol.encoding import (
     address_of,
     base64_of,
     chosen_tool,
     is_as_signed,
     left_out,
+    merged,
     options_of,
     own_metadata,
     sendable,
     unknown_setting,
 )
-from streampipe.models._google_schema import answer_schema, tool_schema
 
 _CALL_ID = r"[\s\S]*"  # any
 _SETTINGS: Mapping[str, str] = {
@@ -101,19 +102,7 @@ def encode_request(
         config["responseJsonSchema"] = answer_schema(request.structured_output.schema)
     if config:
         body["generationConfig"] = config
-    return _merged(body, options_of(request, provider))
-
-
-def _merged(body: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    for name, value in options.items():
-        there = body.get(name)
-        if isinstance(there, dict) and isinstance(value, Mapping):
-            body[name] = {**there, **value}
-        elif name == "tools" and there and isinstance(value, list | tuple):
-            body[name] = [*there, *value]
-        else:
-            body[name] = value
-    return body
+    return merged(body, options_of(request, provider))
 
 
 def _declaration(tool: ToolSpec) -> Fields:

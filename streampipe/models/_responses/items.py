@@ -15,9 +15,15 @@ from streampipe.messages import (
     ToolResultPart,
 )
 from streampipe.messages._json import json_text
-from streampipe.models._encoding import file_as_text, is_as_signed, left_out, own_metadata, sendable
-from streampipe.models._responses_calls import CALLS
-from streampipe.models._responses_outputs import Item, file_item, output_item
+from streampipe.models._protocol.encoding import (
+    file_as_text,
+    is_as_signed,
+    left_out,
+    own_metadata,
+    sendable,
+)
+from streampipe.models._responses.calls import CALLS
+from streampipe.models._responses.outputs import Item, file_item, output_item
 
 _OPTIONS = ("detail", "prompt_cache_breakpoint")
 """What a part's provider metadata may say of how it is to be taken."""

@@ -10,7 +10,7 @@ import orjson
 from pydantic_core import from_json
 
 from streampipe.errors import ProviderStreamError
-from streampipe.models._decoding import EXCERPT, typed
+from streampipe.models._protocol.decoding import EXCERPT, typed
 
 DEEPEST = 100  # steps of a path; what is nested deeper, JSON libraries refuse to write
 _STEP = re.compile(

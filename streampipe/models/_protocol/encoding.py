@@ -24,6 +24,19 @@ from streampipe.messages._json import whole
 _ADDRESSES = ("http://", "https://", "gs://", "data:")
 
 
+def merged(body: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """A body with a caller's options over it: dicts merge, tools are added, the rest replaces."""
+    for name, value in options.items():
+        there = body.get(name)
+        if isinstance(there, dict) and isinstance(value, Mapping):
+            body[name] = {**there, **value}
+        elif name == "tools" and there and isinstance(value, list | tuple):
+            body[name] = [*there, *value]
+        else:
+            body[name] = value
+    return body
+
+
 def digest_of(text: str) -> str:
     """What a reasoning's text is known by, for the provider that signed it."""
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()

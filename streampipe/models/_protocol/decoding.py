@@ -22,8 +22,8 @@ from streampipe.chunks import (
 from streampipe.errors import ProviderStreamError
 from streampipe.messages import new_id
 from streampipe.messages._json import whole
-from streampipe.models import _surrogates
-from streampipe.models._surrogates import Halves
+from streampipe.models._protocol import surrogates
+from streampipe.models._protocol.surrogates import Halves
 
 DEEPEST = 250  # lists and objects in one another; whoever walks through them needs a stack
 EXCERPT = 120  # characters of an event that an error shows
@@ -98,7 +98,7 @@ class EventDecoder(ABC):
     def _with_halves(self, event: str) -> Any:
         """An event that is no JSON but for halves of characters; None if it is none at all."""
         try:
-            data = _surrogates.loads(event, is_event=True)
+            data = surrogates.loads(event, is_event=True)
         except ValueError:
             return None
         self._halves = self._halves or Halves()
@@ -149,7 +149,7 @@ def parsed(text: str) -> Any:
     except (TypeError, ValueError):  # it calls a text with half a character no text
         pass
     try:
-        return _surrogates.loads(text)
+        return surrogates.loads(text)
     except ValueError:
         return None
 

@@ -22,7 +22,7 @@ from streampipe.chunks import (
     Usage,
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
-from streampipe.models._anthropic_blocks import (
+from streampipe.models._anthropic.blocks import (
     EXECUTED,
     Block,
     Call,
@@ -32,8 +32,8 @@ from streampipe.models._anthropic_blocks import (
     Text,
     Thinking,
 )
-from streampipe.models._decoding import EXCERPT, EventDecoder, count, typed
-from streampipe.models._failures import provider_error
+from streampipe.models._http.failures import provider_error
+from streampipe.models._protocol.decoding import EXCERPT, EventDecoder, count, typed
 
 REASONS: Mapping[str, str] = {
     "end_turn": "stop",

@@ -20,7 +20,7 @@ from streampipe.errors import (
     ProviderStreamError,
     StreampipeError,
 )
-from streampipe.models._transport import Timeout, TransportResponse
+from streampipe.models._http.transport import Timeout, TransportResponse
 
 HttpClient = httpx.AsyncClient
 """What `http_client=` takes."""

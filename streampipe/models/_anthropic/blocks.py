@@ -22,8 +22,8 @@ from streampipe.chunks import (
 )
 from streampipe.errors import ProviderStreamError
 from streampipe.messages._json import json_text, whole
-from streampipe.models._decoding import EXCERPT, CallIds, tool_call, typed
-from streampipe.models._encoding import digest_of
+from streampipe.models._protocol.decoding import EXCERPT, CallIds, tool_call, typed
+from streampipe.models._protocol.encoding import digest_of
 
 EXECUTED = {"tool_use": None, "server_tool_use": True, "mcp_tool_use": True}
 """The types of calls, and whether the provider runs them."""

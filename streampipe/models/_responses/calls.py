@@ -18,7 +18,7 @@ from streampipe.chunks import (
     ToolResult,
 )
 from streampipe.errors import ProviderStreamError
-from streampipe.models._decoding import EXCERPT, CallIds, tool_call, typed
+from streampipe.models._protocol.decoding import EXCERPT, CallIds, tool_call, typed
 
 
 class CallKind(NamedTuple):

@@ -22,10 +22,10 @@ from streampipe.errors import (
     ModelTimeoutError,
     ProviderStreamError,
 )
-from streampipe.models._clock import Clock, pause_before
-from streampipe.models._failures import provider_error, request_id_of
-from streampipe.models._sse import EventStream
-from streampipe.models._transport import Timeout, Transport, TransportResponse
+from streampipe.models._http.clock import Clock, pause_before
+from streampipe.models._http.failures import provider_error, request_id_of
+from streampipe.models._http.sse import EventStream
+from streampipe.models._http.transport import Timeout, Transport, TransportResponse
 
 DRAIN = 0.1  # seconds to wait for the body's end after the protocol's: then the connection lives on
 EXCERPT = 200  # characters of an answer that is no stream that an error shows

@@ -26,14 +26,15 @@ from streampipe.messages import (
     ToolResultPart,
 )
 from streampipe.messages._json import json_text, jsonable
-from streampipe.models._anthropic_schema import answer_schema, tool_schema
-from streampipe.models._encoding import (
+from streampipe.models._anthropic.schema import answer_schema, tool_schema
+from streampipe.models._protocol.encoding import (
     address_of,
     base64_of,
     chosen_tool,
     file_as_text,
     is_as_signed,
     left_out,
+    merged,
     options_of,
     own_metadata,
     sendable,
@@ -124,19 +125,7 @@ def encode_request(
         schema = answer_schema(request.structured_output.schema)
         answer_format = {"type": "json_schema", "schema": schema}
         body.setdefault("output_config", {})["format"] = answer_format
-    return _merged(body, options_of(request, provider))
-
-
-def _merged(body: dict[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    for name, value in options.items():
-        there = body.get(name)
-        if isinstance(there, dict) and isinstance(value, Mapping):
-            body[name] = {**there, **value}
-        elif name == "tools" and there and isinstance(value, list | tuple):
-            body[name] = [*there, *value]
-        else:
-            body[name] = value
-    return body
+    return merged(body, options_of(request, provider))
 
 
 def _set(

@@ -17,7 +17,8 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
 from streampipe.messages._json import whole
-from streampipe.models._decoding import (
+from streampipe.models._http.failures import provider_error
+from streampipe.models._protocol.decoding import (
     EXCERPT,
     CallIds,
     EventDecoder,
@@ -27,8 +28,7 @@ from streampipe.models._decoding import (
     tool_call,
     typed,
 )
-from streampipe.models._encoding import digest_of
-from streampipe.models._failures import provider_error
+from streampipe.models._protocol.encoding import digest_of
 
 REASONS: Mapping[str, str] = {
     "stop": "stop",

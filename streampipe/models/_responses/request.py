@@ -7,9 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from streampipe.contracts import ModelRequest, OutputSchema, ToolSpec
-from streampipe.models._encoding import chosen_tool, options_of, schema_name, unknown_setting
-from streampipe.models._responses_items import items_of
-from streampipe.models._responses_schema import object_schema, strict_schema
+from streampipe.models._protocol.encoding import (
+    chosen_tool,
+    options_of,
+    schema_name,
+    unknown_setting,
+)
+from streampipe.models._responses.items import items_of
+from streampipe.models._responses.schema import object_schema, strict_schema
 
 _SETTINGS = frozenset({"max_output_tokens", "parallel_tool_calls", "temperature", "top_p"})
 _REASONING = {"reasoning_effort": "effort", "reasoning_summary": "summary"}

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 from streampipe.chunks import Chunk
 from streampipe.contracts import ModelRequest
 from streampipe.errors import ConfigurationError
-from streampipe.models._call import Decoder, ProviderCall
-from streampipe.models._http import HttpClient, HttpxTransport
-from streampipe.models._keys import bearer, checked_headers, key_from
-from streampipe.models._transport import Timeout, Transport
+from streampipe.models._http.call import Decoder, ProviderCall
+from streampipe.models._http.keys import bearer, checked_headers, key_from
+from streampipe.models._http.over_httpx import HttpClient, HttpxTransport
+from streampipe.models._http.transport import Timeout, Transport
 
 SHORTEST_SECRET = 8  # characters; what is shorter is no key, but a word such as "none" or "ollama"
 _SECRET = {"authorization", "proxy-authorization", "x-api-key", "api-key", "x-goog-api-key"}

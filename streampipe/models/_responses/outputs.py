@@ -9,7 +9,7 @@ from typing import Any
 from streampipe.errors import ConfigurationError
 from streampipe.messages import FilePart, ToolResultPart
 from streampipe.messages._json import json_text
-from streampipe.models._encoding import address_of, data_url
+from streampipe.models._protocol.encoding import address_of, data_url
 
 Item = dict[str, Any]
 

@@ -25,10 +25,10 @@ from streampipe.chunks import (
 )
 from streampipe.errors import IncompleteStreamError, ProviderStreamError
 from streampipe.messages._json import whole
-from streampipe.models._decoding import EXCERPT, CallIds, EventDecoder, Parts, count, typed
-from streampipe.models._encoding import digest_of
-from streampipe.models._failures import provider_error
-from streampipe.models._google_arguments import PartialArguments
+from streampipe.models._google.arguments import PartialArguments
+from streampipe.models._http.failures import provider_error
+from streampipe.models._protocol.decoding import EXCERPT, CallIds, EventDecoder, Parts, count, typed
+from streampipe.models._protocol.encoding import digest_of
 
 REASONS: Mapping[str, str] = {
     "STOP": "stop",

@@ -14,7 +14,7 @@ from streampipe.errors import (
     ModelTimeoutError,
     TotalTimeoutError,
 )
-from streampipe.models._transport import Timeout
+from streampipe.models._http.transport import Timeout
 
 FIRST_PAUSE = 0.5  # seconds; doubles with every attempt
 LONGEST_PAUSE = 60.0

@@ -1,0 +1,3 @@
+"""Anthropic's Messages: what is sent, what comes back, and the schemas that it takes."""
+
+__all__: list[str] = []
