@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import regex  # type: ignore[import-untyped]  # it ships no types
 
-__all__ = ["Bm25", "words_of"]
+__all__ = ["Bm25", "terms_of"]
 
 K1 = 1.2  # how much the second mention of a word adds to the first
 B = 0.75  # how much a long text is held to have a word by chance
@@ -20,12 +20,12 @@ _SEAM = regex.compile(r"_|(?<=[\p{Ll}\p{N}])(?=\p{Lu})|(?<=\p{Lu})(?=\p{Lu}\p{Ll
 _WORD = regex.compile(r"\b(?=\w).+?\b", regex.WORD)
 
 
-def words_of(text: str) -> list[str]:
+def terms_of(text: str) -> list[str]:
     """The words of a text, by Unicode's word boundaries; those of a name in it apart.
 
     Letters count in any case, and a plural in -s as its singular.
 
-    >>> words_of("getHTTPWeather_now: the FORECASTS of Straße 12")
+    >>> terms_of("getHTTPWeather_now: the FORECASTS of Straße 12")
     ['get', 'http', 'weather', 'now', 'the', 'forecast', 'of', 'strasse', '12']
     """
     plain = _SEAM.sub(" ", unicodedata.normalize("NFKC", text))

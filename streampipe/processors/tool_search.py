@@ -13,7 +13,7 @@ from streampipe.contracts import (
     ToolContext,
 )
 from streampipe.errors import ConfigurationError, ToolArgumentsError
-from streampipe.processors._bm25 import Bm25, words_of
+from streampipe.processors._bm25 import Bm25, terms_of
 from streampipe.processors._options import Count, Name, checked_names, checked_options
 
 __all__ = ["ToolSearch"]
@@ -130,12 +130,12 @@ class _Index:
     def __init__(self, tools: list[Tool], most: int) -> None:
         self.tools = tools
         self._most = most
-        texts = [words_of(tool.name) * 2 + words_of(tool.description) for tool in tools]
+        texts = [terms_of(tool.name) * 2 + terms_of(tool.description) for tool in tools]
         self._ranks = Bm25(texts)
 
     def best(self, query: str) -> list[Tool]:
         """The tools that a query is about, the best first."""
-        return [self.tools[place] for place in self._ranks.best(words_of(query), self._most)]
+        return [self.tools[place] for place in self._ranks.best(terms_of(query), self._most)]
 
 
 class _SearchTools:

@@ -25,7 +25,7 @@ from streampipe.processors import (
 
 __all__ = ["BLOCKERS", "CANARY", "CANNOT_BLOCK", "EVERYWHERE", "Blocker", "Tell", "holds"]
 
-CANARY = "ada@swordfish.org"
+CANARY = "ada@swordfish.example"
 """The text that is to be seen nowhere: an address, a word, a run of words, a rule's match."""
 
 EVERYWHERE: Any = ("text", "reasoning", "tool-arguments", "tool-results")

@@ -94,9 +94,16 @@ async def test_clear_leaves_nothing(store: CacheStore) -> None:
     await store.clear()
 
 
-async def test_a_store_may_be_closed_twice(store: CacheStore) -> None:
+@pytest.mark.parametrize("used", [True, False])
+async def test_a_store_may_be_closed_twice_and_keeps_what_it_has(
+    store: CacheStore, *, used: bool
+) -> None:
     """Used or not."""
+    if used:
+        await store.set("a", b"1", None)
     await store.close()
+    await store.close()
+    assert await store.get("a") == (b"1" if used else None)
     await store.close()
 
 

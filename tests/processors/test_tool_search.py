@@ -14,7 +14,7 @@ from streampipe import Agent, tool
 from streampipe.contracts import ProcessInputStepArgs, Tool
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.processors import ToolSearch
-from streampipe.processors._bm25 import Bm25, words_of
+from streampipe.processors._bm25 import Bm25, terms_of
 from streampipe.testing import ScriptedModel, call, check_processor
 
 EXAMPLES = max(1_000, 10 * settings().max_examples)
@@ -144,7 +144,7 @@ async def test_a_name_counts_more_than_a_description() -> None:
 
 def test_words_are_unicode_s() -> None:
     """Of every script, also where nothing stands between them, however they are written."""
-    assert words_of("天気 can't Straße, E\u0301TE\u0301 3.14") == [
+    assert terms_of("天気 can't Straße, E\u0301TE\u0301 3.14") == [
         "天",
         "気",
         "can't",
