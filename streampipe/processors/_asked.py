@@ -168,8 +168,8 @@ class _Marker:
         match chunk:
             case ToolCallInputStart():
                 self._held[chunk.tool_call_id] = []
-            case ToolCallDelta() | ToolCallInputEnd() if chunk.tool_call_id in self._held:
-                self._held[chunk.tool_call_id].append(chunk)
+            case ToolCallDelta() | ToolCallInputEnd():  # also where a model has told no start
+                self._held.setdefault(chunk.tool_call_id, []).append(chunk)
                 return None
             case ToolCall():
                 held = self._held.pop(chunk.tool_call_id, [])

@@ -276,8 +276,8 @@ class _Flow:
         match part:
             case ToolCallInputStart():
                 self._held[part.tool_call_id] = []
-            case ToolCallDelta() | ToolCallInputEnd() if part.tool_call_id in self._held:
-                self._held[part.tool_call_id].append(part)
+            case ToolCallDelta() | ToolCallInputEnd():  # also where a model has told no start
+                self._held.setdefault(part.tool_call_id, []).append(part)
                 return []
             case ToolCall():
                 return self._call(part, args)

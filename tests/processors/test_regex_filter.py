@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streampipe import Agent, Chunk, Message, TextDelta, ToolCallDelta, tool
+from streampipe import Agent, Chunk, Message, TextDelta, ToolCall, ToolCallDelta, TripWire, tool
+from streampipe import operators as ops
 from streampipe.contracts import ProcessorViolation
 from streampipe.errors import ConfigurationError
 from streampipe.messages import TextPart
-from streampipe.processors import RegexFilter
+from streampipe.processors import Guard, RegexFilter
 from streampipe.testing import ScriptedModel, call, check_processor, chunkings, reasoning, turn
 
 EXAMPLES = max(1_000, 10 * settings().max_examples)
@@ -245,3 +246,22 @@ def test_a_number_in_arguments_and_results_is_looked_at_as_it_is_written() -> No
     result = asyncio.run(agent.generate("Pay."))
     assert result.tool_calls[0].args == {"card": "[CARD]", "amount": 5}
     assert result.tool_results[0].result == {"card": "[CARD]", "amount": 5}
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        RegexFilter("swordfish", covers=["tool-arguments"]),
+        Guard(lambda text: "swordfish" not in text, covers=["tool-arguments"]),
+    ],
+    ids=["rules", "asks"],
+)
+async def test_pieces_of_arguments_without_a_start_are_held_too(guard: Any) -> None:
+    """A model of one's own may leave the start out; what nobody has looked at stays here."""
+    pieces = [ToolCallDelta("1", '{"word":'), ToolCallDelta("1", '"swordfish"}')]
+    source: list[Chunk] = [*pieces, ToolCall("1", "look", {"word": "swordfish"})]
+    seen: list[Chunk] = []
+    with pytest.raises(TripWire):
+        async for chunk in ops.to_aiter(ops.of(*source).pipe(ops.process(guard))):
+            seen.append(chunk)
+    assert seen == []
