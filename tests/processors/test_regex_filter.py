@@ -261,7 +261,7 @@ async def test_pieces_of_arguments_without_a_start_are_held_too(guard: Any) -> N
     pieces = [ToolCallDelta("1", '{"word":'), ToolCallDelta("1", '"swordfish"}')]
     source: list[Chunk] = [*pieces, ToolCall("1", "look", {"word": "swordfish"})]
     seen: list[Chunk] = []
+    stream = ops.of(*source).pipe(ops.process(guard), ops.tap(seen.append))
     with pytest.raises(TripWire):
-        async for chunk in ops.to_aiter(ops.of(*source).pipe(ops.process(guard))):
-            seen.append(chunk)
+        _ = [chunk async for chunk in ops.to_aiter(stream)]
     assert seen == []
