@@ -254,13 +254,12 @@ class Execution:
             self.collector.client = growing(self.client)
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
-        answer = ModelAnswer(call)
+        answer = turn.answer = ModelAnswer(call)  # an operator may have seen enough of it
         check, keep = self._provider_result, self._keeps_chunks
         ask = partial(call_model, answer, self.scope, keep=keep, check=check)
         is_replayed = call.replay is not None
         traced = self.scope.trace.model(ask, call.model, call.request, is_replayed=is_replayed)
         turn.finish = await traced(emit)
-        turn.answer = answer
         self.result.usage += turn.finish.usage or Usage()
 
     async def _response(self, turn: Turn) -> None:

@@ -74,8 +74,9 @@ class TokenLimiter(Processor):
     word counted by itself; reasoning is not counted. Each model call has the whole limit.
 
     One object may stand in both lists, and then the model's stream is closed as soon as no more of
-    it can be shown. In `output_processors` alone it is read to its end. The usage of a closed
-    stream is never told, so that of a call which was cut short is an estimate.
+    it can be shown. In `output_processors` alone it does not see the model, which then speaks to
+    its end. The usage of a closed stream is never told, so that of a call which was cut short is an
+    estimate.
 
     >>> import asyncio
     >>> from streampipe import Agent

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streampipe import Agent, tool
+from streampipe import operators as ops
 from streampipe.chunks import ResponseMetadata, TextDelta, Usage
 from streampipe.contracts import ProcessorViolation
 from streampipe.errors import ConfigurationError, ProcessorError
@@ -238,6 +239,24 @@ async def test_a_limiter_before_it_hides_no_model() -> None:
     result = await agent.generate("hi", request_context={"user": 1})
     assert (result.text, result.finish_reason) == ("a b ", "length")
     assert guard.spent(1) == result.usage.input_tokens > 1
+
+
+@pytest.mark.parametrize("way", ["stream", "generate"])
+async def test_an_answer_that_an_operator_has_closed_is_told(way: str) -> None:
+    """A provider tells the usage at the end, and nobody has waited for that."""
+    found: list[ProcessorViolation] = []
+    guard = CostGuard(1, prices=DOLLAR_EACH, on_violation=found.append)
+    agent = Agent(
+        model=ScriptedModel([["one ", "two"]]),
+        input_processors=[guard],
+        output_processors=[ops.limit_text(chars=3)],
+    )
+    run = agent.stream("hi")
+    result = await (run.result() if way == "stream" else agent.generate("hi"))
+    assert result.text == "one"
+    assert [v.message for v in found] == [
+        "scripted/script told no usage, so that nobody knows what it cost"
+    ]
 
 
 @pytest.mark.parametrize("strict", [False, True])
