@@ -15,8 +15,10 @@ from streampipe.contracts import OutputSchema
 from streampipe.errors import ConfigurationError, StructuredOutputError
 from streampipe.messages import Message
 from streampipe.operators._core import Emit
-from streampipe.operators._fuse import emit_all
+from streampipe.operators._fuse import Kernel, emit_all
+from streampipe.operators._text import text_stage
 from streampipe.text import PartialJson
+from streampipe.text._escapes import Escaped, Unescaped
 
 MOST_PROBLEMS = 20  # a model learns nothing from the hundredth
 
@@ -173,6 +175,34 @@ def growing(client: Emit[Chunk]) -> Emit[Chunk]:
         return emit_all([chunk, *grown], client) if grown else client(chunk)
 
     return push
+
+
+class AsItReads:
+    """The answer's JSON as it reads, from the model to the last processor; JSON again behind it.
+
+    Else a guard would look for words in a text in which any character may be written as an escape.
+
+    Attributes:
+        is_on: whether the step under way answers in JSON.
+    """
+
+    def __init__(self) -> None:
+        """Start with plain text."""
+        self.is_on = False
+
+    def readable(self, emit: Emit[Chunk]) -> Kernel:
+        """What stands before the processors, for one answer."""
+        self.is_on = True
+        return Kernel((text_stage("readable", lambda _: Unescaped()),), emit)
+
+    def written(self, emit: Emit[Chunk]) -> Emit[Chunk]:
+        """What stands behind the processors, for a run."""
+        written = Kernel((text_stage("written", lambda _: Escaped(), lasting=True),), emit).push
+
+        def push(chunk: Chunk) -> Awaitable[Any] | None:
+            return written(chunk) if self.is_on else emit(chunk)
+
+        return push
 
 
 def output_of(wanted: Any) -> StructuredOutput | None:

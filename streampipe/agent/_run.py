@@ -35,7 +35,7 @@ from streampipe.abort import TripWire
 from streampipe.agent._collect import Collector, opening_first, settle
 from streampipe.agent._ending import tripwire_data
 from streampipe.agent._model import call_model
-from streampipe.agent._output import growing, output_of, refitted
+from streampipe.agent._output import AsItReads, growing, output_of, refitted
 from streampipe.agent._retries import ApiRetry, Retries
 from streampipe.agent._route import Route
 from streampipe.agent._spec import RunSpec
@@ -113,8 +113,12 @@ class Execution:
         ]
         self._prepare = self._input + bind(prepare_step(spec.prepare_step), self.scope)
         self._keeps_chunks = any(b.has("process_llm_response") for b in self._input)
+        self._is_plain = spec.structured_output is None and not any(
+            b.has("process_input_step") for b in self._prepare
+        )
         self._private = not any(b.has("process_llm_request") for b in self._request)
         self._output = output_of(spec.structured_output)
+        self._json = AsItReads()
         self._watch = spec.recorder.open(self.scope.run_id, "model")
         self._route = Route(spec.output_processors, self.scope, self._watch)
         self._task: asyncio.Task[Any] | None = None
@@ -133,7 +137,8 @@ class Execution:
     async def _into(self, emit: Emit[Chunk]) -> None:
         self.client = emit = self._watch.client(emit)
         self.collector = Collector(self.scope, emit, (self.spec.thread, self.spec.resource))
-        self.head = self.scope.send = self._route.compile(self.collector.push)
+        end = self.collector.push if self._is_plain else self._json.written(self.collector.push)
+        self.head = self.scope.send = self._route.compile(end)
         self._task = asyncio.current_task()
         forget = self.spec.abort_signal.on_abort(self._on_signal)
         try:
@@ -222,6 +227,7 @@ class Execution:
     async def _step_start(self, turn: Turn) -> None:
         request = turn.request
         self.scope.step_number = request.number
+        self._json.is_on = False
         self.scope.message_list.system_messages = deepcopy(self._system)
         self._route.renew()
         self.collector.begin(request.number)
@@ -252,6 +258,8 @@ class Execution:
         turn.output = self._output if unchanged else output_of(step.structured_output)
         if turn.output is not None:
             self.collector.client = growing(self.client)
+            readable = self._json.readable(emit)
+            emit = readable.push
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
         answer = turn.answer = ModelAnswer(call)  # an operator may have seen enough of it

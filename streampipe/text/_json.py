@@ -11,6 +11,7 @@ import orjson
 from pydantic_core import from_json
 
 from streampipe.errors import ConfigurationError
+from streampipe.text._escapes import Escaped
 
 __all__ = ["JsonLines", "PartialJson"]
 
@@ -129,10 +130,12 @@ class PartialJson:
         "_next",
         "_parts",
         "_values",
+        "_written",
     )
 
     def __init__(self) -> None:
         """Start before the first character."""
+        self._written = Escaped()  # a string may hold line breaks as they are, as guards see them
         self._parts: list[str] = []
         self._length = 0
         self._next = 0  # the length to parse at
@@ -152,7 +155,7 @@ class PartialJson:
 
         A text that is no JSON gives no values; `finish` tells why.
         """
-        piece = self._inside(piece)
+        piece = self._written.feed(self._inside(piece))
         if not piece:
             return []
         self._parts.append(piece)

@@ -1,0 +1,114 @@
+"""Structured output behind guards: what a string says is seen, however the model has written it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from streampipe import Agent, TextDelta
+from streampipe import operators as ops
+from streampipe.processors import Guard, PIIDetector, RegexFilter, UnicodeNormalizer
+from streampipe.testing import ScriptedModel, chunkings
+
+ADDRESS = "ada@shop.example"
+WRITTEN = {
+    "plain": ADDRESS,
+    "escaped": r"ada\u0040shop.example",
+    "every character": "".join(rf"\u{ord(char):04x}" for char in ADDRESS),
+    "behind a line break": rf"\n{ADDRESS}",
+    "behind a tab": rf"To:\t{ADDRESS}",
+    "after a quote": rf"\"{ADDRESS}\"",
+    "after a backslash": rf"\\{ADDRESS}",
+}
+STOPS: dict[str, Callable[[], Any]] = {
+    "rules": lambda: RegexFilter(r"\bada@shop\.example\b"),
+    "personal": lambda: PIIDetector(["email"], strategy="block"),
+    "asks": lambda: Guard(lambda text: ADDRESS not in text),
+    "operator": lambda: ops.block(r"\bada@shop\.example\b"),
+}
+
+
+class Letter(BaseModel):
+    """What is asked for."""
+
+    to: str
+    copies: int
+
+
+def document(said: str) -> str:
+    """The answer as the model writes it."""
+    return f'{{"to": "{said}", "copies": 2}}'
+
+
+async def asked(pieces: list[str], *processors: Any, **options: Any) -> tuple[Any, str]:
+    """The result, and the text that the client was sent."""
+    agent = Agent(model=ScriptedModel([pieces]), output_processors=list(processors))
+    given: dict[str, Any] = options or {"structured_output": Letter}
+    run = agent.stream("Write it.", **given)
+    sent = "".join([chunk.text async for chunk in run if isinstance(chunk, TextDelta)])
+    return await run.result(), sent
+
+
+@pytest.mark.parametrize("stop", STOPS)
+@pytest.mark.parametrize("written", WRITTEN)
+async def test_what_may_not_leave_does_not_whatever_its_form(written: str, stop: str) -> None:
+    """In no accessor and no chunk, neither as it is written nor as it reads."""
+    text = document(WRITTEN[written])
+    for pieces in ([text], list(text)):
+        result, sent = await asked(pieces, STOPS[stop]())
+        assert result.tripwire is not None
+        assert result.object is None
+        assert WRITTEN[written] not in sent
+        assert "shop.example" not in f"{sent}{result.text}{result.messages}{result.steps}"
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+async def test_what_is_hidden_leaves_json_behind(written: str) -> None:
+    """The redacted answer is JSON still: nothing of an escape was taken for part of a word."""
+    text = document(WRITTEN[written])
+    want = json.loads(text)["to"].replace(ADDRESS, "[EMAIL]")
+    for pieces in ([text], list(text)):
+        result, sent = await asked(pieces, PIIDetector(["email"], method="placeholder"))
+        assert result.object == Letter(to=want, copies=2)
+        assert json.loads(sent) == json.loads(result.text) == {"to": want, "copies": 2}
+
+
+TEXTS = st.text(max_size=20)
+CUT = st.builds(
+    lambda said, ascii_: json.dumps({"to": said, "copies": 2}, ensure_ascii=ascii_),
+    TEXTS,
+    st.booleans(),
+).flatmap(lambda text: st.tuples(st.just(text), chunkings(text)))
+
+
+@settings(max_examples=100)
+@given(cut=CUT)
+def test_what_nobody_objects_to_says_the_same(cut: tuple[str, list[str]]) -> None:
+    """Whatever is in the strings, and wherever they were cut."""
+    text, pieces = cut
+    result, sent = asyncio.run(asked(pieces, RegexFilter("swordfish")))
+    assert result.object == Letter(**json.loads(text))
+    assert json.loads(sent) == json.loads(result.text) == json.loads(text)
+
+
+async def test_a_step_that_is_given_the_schema_later_is_seen_as_it_reads() -> None:
+    """And words without a schema stay as the model has written them."""
+    text = document(WRITTEN["escaped"])
+    options: dict[str, Any] = {"prepare_step": lambda _: {"structured_output": Letter}}
+    result, _ = await asked([text], STOPS["rules"](), **options)
+    assert result.tripwire is not None
+    plain, sent = await asked([text], STOPS["rules"](), prepare_step=lambda _: {})
+    assert (plain.tripwire, sent) == (None, text)
+
+
+async def test_hidden_characters_are_taken_out_of_strings() -> None:
+    """Also those that were written as escapes."""
+    result, _ = await asked([document(r"a\u200bda\u0000")], UnicodeNormalizer())
+    assert result.object == Letter(to="ada", copies=2)
