@@ -23,7 +23,7 @@ from streampipe.chunks import (
     ToolCallInputStart,
 )
 from streampipe.contracts.processor import HookArgs
-from streampipe.messages._json import shown_text
+from streampipe.messages._json import json_text
 from streampipe.operators._bridge import flowable
 from streampipe.operators._check_async import window_machine
 from streampipe.operators._core import Emit, Escape, Flowable
@@ -34,8 +34,9 @@ from streampipe.operators._operator import operator
 from streampipe.operators._options import BOTH, Part, options_of
 from streampipe.operators._text import text_stage
 from streampipe.processors._text_guard import Place
+from streampipe.text._escapes import readable
 
-__all__ = ["Asked", "Asking", "Window", "checked_window", "enforced", "in_windows"]
+__all__ = ["Asked", "Asking", "Window", "asked_text", "checked_window", "enforced", "in_windows"]
 
 Window = Literal["sentence", "line"] | int
 """How much text is asked about at once; a number is one of characters."""
@@ -56,6 +57,11 @@ class Asked:
     text: str
     before: str = ""
     chunks: list[Any] = field(default_factory=list[Any])
+
+
+def asked_text(value: Any) -> str:
+    """Arguments or a result as they are asked about: JSON as it reads, without escapes."""
+    return value if isinstance(value, str) else readable(json_text(value))
 
 
 class Asking(Protocol):
@@ -173,7 +179,8 @@ class _Marker:
                 return None
             case ToolCall():
                 held = self._held.pop(chunk.tool_call_id, [])
-                text = chunk.args_text if chunk.args_text is not None else shown_text(chunk.args)
+                unread = chunk.args_text if chunk.args is None else None  # it is no JSON
+                text = asked_text(chunk.args) if unread is None else unread
                 return self._emit(Asked("tool-arguments", text, "", [*held, chunk]))
             case _:
                 pass

@@ -29,12 +29,11 @@ from streampipe.contracts import (
 from streampipe.contracts.processor import HookArgs, StreamOperatorArgs
 from streampipe.errors import ConfigurationError, ProcessorError
 from streampipe.messages import Message, ReasoningPart, TextPart, ToolInvocationPart
-from streampipe.messages._json import shown_text
 from streampipe.operators._compose import Pipeline
 from streampipe.operators._core import Operator
 from streampipe.operators._functions import UnfitError
 from streampipe.operators._scope import report_violation
-from streampipe.processors._asked import Asked, Window, checked_window, in_windows
+from streampipe.processors._asked import Asked, Window, asked_text, checked_window, in_windows
 from streampipe.processors._options import Count, Name, Seconds, Whole, checked_options, refuse_if
 from streampipe.processors._text_guard import PLACES, Place, checked_places
 
@@ -208,7 +207,7 @@ class CheckGuard(Processor, ABC):
         update = partial(args.message_list.update_tool_invocation, args.tool_call_id)
         result = args.result
         text = _Text(
-            "tool-results", shown_text(result), lambda new: update(result=_like(result, new))
+            "tool-results", asked_text(result), lambda new: update(result=_like(result, new))
         )
         objection = await self.ruling(Asked(text.place, text.text), args)
         await self._enforce(text, objection)
@@ -337,10 +336,10 @@ class ConversationGuard(CheckGuard, ABC):
                 yield _Text("reasoning", part.text, partial(setattr, part, "text"))
             case ToolInvocationPart():
                 if "tool-arguments" in self.covers:
-                    yield _Text("tool-arguments", shown_text(part.args), None)
+                    yield _Text("tool-arguments", asked_text(part.args), None)
                 if "tool-results" in self.covers and part.state == "result":
                     result, put = part.result, partial(setattr, part, "result")
-                    text = shown_text(result)
+                    text = asked_text(result)
                     yield _Text("tool-results", text, lambda new: put(_like(result, new)))
             case _:
                 pass
@@ -360,6 +359,6 @@ def _like(result: Any, text: str) -> Any:
     if isinstance(result, str):
         return text
     try:
-        return json.loads(text)
+        return json.loads(text, strict=False)  # as it reads
     except ValueError:
         return text

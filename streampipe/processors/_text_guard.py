@@ -292,7 +292,8 @@ class _Flow:
         held = self._held.pop(call.tool_call_id, [])
         look = _Look(self._guard, args)
         seen = look.within(call.args)
-        text = None if call.args_text is None else look.at(call.args_text)
+        written = call.args_text if seen is call.args else json_text(seen)
+        text = None if call.args_text is None or written is None else look.at(written)
         self.findings += look.taken()
         if seen is call.args and text == call.args_text:
             return [*held, call]
