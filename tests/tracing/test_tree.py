@@ -354,7 +354,7 @@ async def test_a_run_that_fails_has_an_error_at_every_span_it_fell_through() -> 
         assert span.status.status_code is StatusCode.ERROR
         [(name, event)] = events(span)
         assert (name, event["exception.type"]) == ("exception", attributes["error.type"])
-        assert "_call.py" in event["exception.stacktrace"]
+        assert "call.py" in event["exception.stacktrace"]
 
 
 async def test_a_tool_that_fails_has_its_own_error() -> None:
