@@ -55,7 +55,7 @@ class ToolCallFilter(Processor):
         exclude: Collection[str] | None = None,
         *,
         keep_results: bool = False,
-        after: Count = 1,
+        keep_turns: Count = 1,
         id: Name = "tool-call-filter",  # noqa: A002 - named as the attribute
     ) -> None:
         """Say which calls go, and when.
@@ -63,12 +63,12 @@ class ToolCallFilter(Processor):
         Args:
             exclude: names of the tools whose calls go; those of every tool if None.
             keep_results: leave what a tool returned, as text of the assistant's.
-            after: how many of the newest turns stay as they are, at least 1.
+            keep_turns: how many of the newest turns stay as they are, at least 1.
             id: what it goes by.
 
         Raises:
             ConfigurationError: `exclude` is no list of names, or empty; `keep_results` is no bool;
-                `after` is no whole number of at least 1.
+                `keep_turns` is no whole number of at least 1.
         """
         name = type(self).__name__
         self.id = id
@@ -78,14 +78,14 @@ class ToolCallFilter(Processor):
             msg = f"{name}: exclude names no tool; give their names, or None for every tool"
             raise ConfigurationError(msg)
         self._keep_results = keep_results
-        self._after = after
+        self._keep_turns = keep_turns
 
     def process_llm_request(self, args: ProcessLLMRequestArgs) -> ProcessLLMRequestResult | None:
         """Give the prompt without the calls, or None where there is none to take out."""
         starts = turn_starts(args.prompt)
-        if len(starts) <= self._after:
+        if len(starts) <= self._keep_turns:
             return None
-        end = starts[-self._after]
+        end = starts[-self._keep_turns]
         old, new = args.prompt[:end], args.prompt[end:]
         calls = {
             part.tool_call_id

@@ -95,7 +95,7 @@ async def test_a_failure_is_told_as_one() -> None:
 
 
 async def test_the_newest_turns_stay() -> None:
-    """`after` counts turns, from a user's message to the next; two in a row begin one."""
+    """`keep_turns` counts turns, from a user's message to the next; two in a row begin one."""
     history = [
         Message.user("one"),
         answered(used("a", "a1")),
@@ -104,7 +104,7 @@ async def test_the_newest_turns_stay() -> None:
         answered(used("a", "a2")),
         Message.user("three"),
     ]
-    got = await prompted(history, ToolCallFilter(after=2))
+    got = await prompted(history, ToolCallFilter(keep_turns=2))
     assert got == [
         "user: one",
         "user: two",
@@ -113,7 +113,7 @@ async def test_the_newest_turns_stay() -> None:
         "tool: result a2",
         "user: three",
     ]
-    assert "tool: result a1" in await prompted(history, ToolCallFilter(after=3))
+    assert "tool: result a1" in await prompted(history, ToolCallFilter(keep_turns=3))
 
 
 async def test_reasoning_goes_with_the_calls_it_led_to() -> None:
@@ -169,7 +169,7 @@ def test_calls_and_results_go_together(
     history: list[Message], exclude: Any, after: int, keep: Any
 ) -> None:
     """Whatever the conversation: no call without result, no result without call, no text lost."""
-    processor = ToolCallFilter(exclude, after=after, keep_results=keep)
+    processor = ToolCallFilter(exclude, keep_turns=after, keep_results=keep)
     model, whole = ScriptedModel(["ok"]), ScriptedModel(["ok"])
     run_virtual(Agent(model=model, input_processors=[processor]).generate(history))
     run_virtual(Agent(model=whole).generate(history))
@@ -201,8 +201,8 @@ async def test_one_instance_serves_two_runs_at_a_time() -> None:
         ({"exclude": ""}, "exclude must be a list of names, not ''"),
         ({"exclude": [1]}, r"exclude must be a list of names, not \[1\]"),
         ({"exclude": []}, "exclude names no tool"),
-        ({"after": 0}, "after must be a whole number of 1 or more, not 0"),
-        ({"after": True}, "after must be a whole number of 1 or more, not True"),
+        ({"keep_turns": 0}, "keep_turns must be a whole number of 1 or more, not 0"),
+        ({"keep_turns": True}, "keep_turns must be a whole number of 1 or more, not True"),
         ({"keep_results": "yes"}, "keep_results must be True or False, not 'yes'"),
     ],
 )
