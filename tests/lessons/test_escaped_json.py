@@ -194,7 +194,7 @@ async def test_arguments_are_seen_as_they_read_and_hidden_in_every_form(written:
     class Raw:
         provider = model_id = "raw"
 
-        async def stream(self, request: Any) -> AsyncIterator[Chunk]:  # noqa: ARG002 - a model's
+        async def stream(self, request: Any) -> AsyncIterator[Chunk]:
             yield ToolCallInputStart("1", "send")
             for piece in (text[:9], text[9:]):
                 yield ToolCallDelta("1", piece)
