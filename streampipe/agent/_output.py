@@ -190,10 +190,10 @@ class AsItReads:
         """Start with plain text."""
         self.is_on = False
 
-    def readable(self, emit: Emit[Chunk]) -> Kernel:
+    def readable(self, emit: Emit[Chunk]) -> Emit[Chunk]:
         """What stands before the processors, for one answer."""
         self.is_on = True
-        return Kernel((text_stage("readable", lambda _: Unescaped()),), emit)
+        return Kernel((text_stage("readable", lambda _: Unescaped()),), emit).push
 
     def written(self, emit: Emit[Chunk]) -> Emit[Chunk]:
         """What stands behind the processors, for a run."""

@@ -258,8 +258,7 @@ class Execution:
         turn.output = self._output if unchanged else output_of(step.structured_output)
         if turn.output is not None:
             self.collector.client = growing(self.client)
-            readable = self._json.readable(emit)
-            emit = readable.push
+            emit = self._json.readable(emit)
         call = ModelCall(step.model, self._model_request(step, turn))
         await process_llm_request(self._request, call)
         answer = turn.answer = ModelAnswer(call)  # an operator may have seen enough of it

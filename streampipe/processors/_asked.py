@@ -179,8 +179,8 @@ class _Marker:
                 return None
             case ToolCall():
                 held = self._held.pop(chunk.tool_call_id, [])
-                unread = chunk.args_text if chunk.args is None else None  # it is no JSON
-                text = asked_text(chunk.args) if unread is None else unread
+                given = chunk.args_text  # it may say more than the arguments: a key twice, say
+                text = asked_text(chunk.args) if given is None else readable(given)
                 return self._emit(Asked("tool-arguments", text, "", [*held, chunk]))
             case _:
                 pass

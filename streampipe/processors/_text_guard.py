@@ -38,6 +38,7 @@ from streampipe.messages._json import json_text
 from streampipe.operators._core import Escape
 from streampipe.operators._fuse import Kernel
 from streampipe.operators._scope import report_violation
+from streampipe.text._escapes import readable, written
 
 _OF_CALLS = frozenset((ToolCallInputStart, ToolCallDelta, ToolCallInputEnd, ToolCall, StepFinish))
 
@@ -218,6 +219,12 @@ class _Look:
         made += self._work.push(TextEnd(part_id), self._args)
         return "".join(chunk.text for chunk in made if isinstance(chunk, TextDelta))
 
+    def at_json(self, text: str) -> str:
+        """JSON text as it may be seen; looked at as it reads."""
+        read = readable(text)
+        seen = self.at(read)
+        return text if seen == read else written(seen)
+
     def within(self, value: Any) -> Any:
         """JSON values with every text in them as it may be seen; the same object if all may.
 
@@ -292,9 +299,11 @@ class _Flow:
         held = self._held.pop(call.tool_call_id, [])
         look = _Look(self._guard, args)
         seen = look.within(call.args)
-        written = call.args_text if seen is call.args else json_text(seen)
-        text = None if call.args_text is None or written is None else look.at(written)
-        self.findings += look.taken()
+        found = [*look.taken()]
+        text = call.args_text
+        if text is not None:  # it may say more than the arguments: a key twice, say
+            text = look.at_json(text if seen is call.args else json_text(seen))
+        self.findings += found or look.taken()
         if seen is call.args and text == call.args_text:
             return [*held, call]
         whole = json_text(seen) if text is None else text

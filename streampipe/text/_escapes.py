@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["Escaped", "Unescaped", "readable"]
+__all__ = ["Escaped", "Unescaped", "readable", "written"]
 
 _SHORT = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/"}
 _WRITTEN = {char: f"\\{letter}" for letter, char in _SHORT.items() if letter != "/"}
@@ -160,3 +160,8 @@ def readable(text: str) -> str:
     """A whole JSON text as it reads."""
     machine = Unescaped()
     return machine.feed(text) + machine.finish()
+
+
+def written(text: str) -> str:
+    """A whole JSON text that reads so, as it has to be written."""
+    return Escaped().feed(text)

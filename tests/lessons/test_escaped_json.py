@@ -17,11 +17,15 @@ from streampipe import (
     Agent,
     Chunk,
     FinishChunk,
+    SourceChunk,
     TextDelta,
+    TextEnd,
+    TextStart,
     ToolCall,
     ToolCallDelta,
     ToolCallInputEnd,
     ToolCallInputStart,
+    TripWire,
     tool,
 )
 from streampipe import operators as ops
@@ -31,6 +35,7 @@ from streampipe.processors import (
     PIIDetector,
     PromptInjectionDetector,
     RegexFilter,
+    ResponseCache,
     UnicodeNormalizer,
 )
 from streampipe.testing import ScriptedModel, call, chunkings
@@ -214,3 +219,82 @@ async def test_arguments_are_seen_as_they_read_and_hidden_in_every_form(written:
     asks = Guard(lambda said: not re.search(r"\bada@", said), covers=["tool-arguments"])
     asked = await Agent(model=Raw(), output_processors=[asks]).generate("Go.")
     assert asked.tripwire is not None
+
+
+TWICE = '{"q": "%s", "q": "fine"}'
+
+
+@pytest.mark.parametrize("word", ["swordfish", r"sword\u0066ish", r"\nswordfish"])
+@pytest.mark.parametrize(
+    "guard",
+    [
+        RegexFilter(r"\bswordfish\b", covers=["tool-arguments"]),
+        Guard(lambda text: not re.search(r"\bswordfish\b", text), covers=["tool-arguments"]),
+    ],
+    ids=["rules", "asks"],
+)
+async def test_what_only_the_text_of_arguments_says_is_seen(guard: Any, word: str) -> None:
+    """A key that is written twice is there once in what is parsed, and the client has the text."""
+    text = TWICE % word
+    call = ToolCall("1", "send", json.loads(text), args_text=text)
+    source: list[Chunk] = [ToolCallInputStart("1", "send"), ToolCallDelta("1", text), call]
+    seen: list[Chunk] = []
+    stream = ops.of(*source).pipe(ops.process(guard), ops.tap(seen.append))
+    with pytest.raises(TripWire):
+        _ = [chunk async for chunk in ops.to_aiter(stream)]
+    assert "fine" not in f"{seen}"
+
+
+@pytest.mark.parametrize(("strategy", "left"), [("warn", 1), ("redact", 0)])
+async def test_what_arguments_and_their_text_say_is_told_once(strategy: Any, left: int) -> None:
+    """It is one thing that was found."""
+    told: list[Any] = []
+    guard = RegexFilter(
+        "swordfish", strategy=strategy, covers=["tool-arguments"], on_violation=told.append
+    )
+    text = '{"q": "swordfish"}'
+    call = ToolCall("1", "send", json.loads(text), args_text=text)
+    stream = ops.of(call).pipe(ops.process(guard))
+    chunks = [chunk async for chunk in ops.to_aiter(stream)]
+    assert len(told) == 1
+    assert f"{chunks}".count("swordfish") == 2 * left
+
+
+async def test_an_answer_from_the_cache_is_seen_as_it_reads() -> None:
+    """What is kept is what the model has written."""
+    cache = ResponseCache()
+    model = ScriptedModel([[document(WRITTEN["behind a line break"])]])
+    personal = PIIDetector(["email"], method="placeholder")
+    agent = Agent(
+        model=model,
+        structured_output=Letter,
+        input_processors=[cache],
+        output_processors=[personal, cache],
+    )
+    answers = [(await agent.generate("Write it.")).object for _ in range(2)]
+    assert answers == [Letter(to="\n[EMAIL]", copies=2)] * 2
+    assert model.calls == 1
+
+
+async def test_what_comes_in_the_middle_of_an_escape_keeps_its_place() -> None:
+    """A source does not part a character in two."""
+
+    class Cites:
+        provider = model_id = "cites"
+
+        async def stream(self, request: Any) -> AsyncIterator[Chunk]:
+            yield TextStart("0")
+            yield TextDelta("0", r'{"to": "ada\u00')
+            yield SourceChunk("1", url="https://shop.example")
+            yield TextDelta("0", r'40x", "copies": 2}')
+            yield TextEnd("0")
+            yield FinishChunk("stop")
+
+    run = Agent(model=Cites(), structured_output=Letter).stream("Write it.")
+    told = [chunk async for chunk in run if isinstance(chunk, TextDelta | SourceChunk)]
+    assert [getattr(chunk, "text", "source") for chunk in told][:3] == [
+        '{"to": "ada',
+        "@",
+        "source",
+    ]
+    assert (await run.result()).object == Letter(to="ada@x", copies=2)

@@ -33,6 +33,9 @@ from streampipe.models._protocol.encoding import (
     unknown_setting,
 )
 
+_ADDED_TO = ("stream_options", "tools")
+"""What a caller's options add to; without `include_usage` a server tells no usage."""
+
 
 @dataclass(slots=True, frozen=True)
 class Dialect:
@@ -131,10 +134,6 @@ def encode_request(
         }
     kept = {name: body[name] for name in _ADDED_TO if name in body}
     return body | merged(kept, options_of(request, provider))
-
-
-_ADDED_TO = ("stream_options", "tools")
-"""What a caller's options add to; without `include_usage` a server tells no usage."""
 
 
 def _tool_choice(choice: Any) -> Any:
