@@ -127,8 +127,9 @@ async def test_a_step_that_is_given_the_schema_later_is_seen_as_it_reads() -> No
     options: dict[str, Any] = {"prepare_step": lambda _: {"structured_output": Letter}}
     result, _ = await asked([text], STOPS["rules"](), **options)
     assert result.tripwire is not None
-    plain, sent = await asked([text], STOPS["rules"](), prepare_step=lambda _: {})
-    assert (plain.tripwire, sent) == (None, text)
+    words = text + '\n{"a": "one\ntwo"}'
+    plain, sent = await asked([words], STOPS["rules"](), prepare_step=lambda _: {})
+    assert (plain.tripwire, sent) == (None, words)
 
 
 async def test_hidden_characters_are_taken_out_of_strings() -> None:

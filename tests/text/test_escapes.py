@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from streampipe.testing import chunkings
 from streampipe.text._escapes import Escaped, Unescaped, readable
 
-TEXTS = st.text(max_size=12) | st.sampled_from(["a@b.c", "\n", "\\", '"', "\\n", "é", "😀", "\x00"])
+TEXTS = st.text(max_size=12) | st.sampled_from(
+    ["a@b.c", "\n", '"\n', '\\"\n', "\\", '"', "\\n", "é", "😀", "\x00"]
+)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
